@@ -1,0 +1,54 @@
+# One entry point. Everything works on a machine that has python3 (3.11 or newer), git and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+# One BLAS thread per process: the workers are processes, and sums in one order give the same bytes everywhere.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.PHONY: help demo dev test lint test-unit test-slow bench lock clean
+
+help:            ## say what can be made
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+demo: $(STAMP)   ## install, then run the whole graph on the embedded world
+	$(BIN)/handoff demo
+
+dev: $(STAMP)    ## open the Dagster UI on the demo's instance
+	$(BIN)/handoff dev
+
+test: lint test-unit test-slow  ## everything CI runs
+
+lint: $(STAMP)   ## ruff, import contracts, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy --strict handoff
+
+test-unit: $(STAMP)  ## the unit suite (under 3 minutes on 2 cores)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+
+test-slow: $(STAMP)  ## long tests: the killed demo, large files
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(STAMP)  ## speed and memory beside the limit and a naive baseline, measured in the same run
+	$(BIN)/python -m bench
+
+lock:            ## resolve requirements.lock anew (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --output-file requirements.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "HANDOFF-DATA needs Python 3.11 or newer and found $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "This Python has no venv module. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "installing the locked environment into $(VENV) (once, about two minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+clean:           ## remove the environment and the demo's data
+	rm -rf $(VENV) data

@@ -1,0 +1,495 @@
+"""The lake: tables on disk as Parquet, written whole or not at all.
+
+Layout: ``<root>/<table>/<key>=<value>/…/part.parquet``, the Hive form that Arrow and DuckDB read as it is.
+One file per table and partition. A write goes to a temporary file in the same folder, is synced and then
+renamed, so a reader sees the old rows or the new ones and nothing between; row order and bytes depend on
+the rows alone. Each file records the hash of the inputs it was made from, which is how a repeated run
+knows that there is nothing to do.
+
+Long text is stored once: trajectories hold the events; points, views and samples refer to them.
+What the columns mean is said here; how they are filled, in the room of the same name.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from handoff.errors import LakeError
+
+ROW_GROUP = 1_000
+"""Rows per Parquet row group: small enough for viewers, whatever the size of a cell."""
+
+_KEY = pa.struct([("kind", pa.string()), ("target", pa.string())])
+_STRINGS = pa.list_(pa.string())
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
+
+
+SCHEMAS: dict[str, pa.Schema] = {
+    # One file offered for ingestion. Partition: shard.
+    "sources": _schema(
+        path=pa.string(),  # as given
+        sha256=pa.string(),
+        bytes=pa.int64(),
+        framing=pa.string(),  # json, jsonl, array, parquet
+        records=pa.int64(),
+        trajectories=pa.int64(),
+        quarantined=pa.int64(),
+    ),
+    # One recorded run. Partition: shard.
+    "raw_trajectories": _schema(
+        trajectory_id=pa.string(),
+        file=pa.string(),
+        record=pa.int64(),  # 1-based position in the file
+        source_sha256=pa.string(),  # of the record's own bytes
+        format=pa.string(),
+        task_id=pa.string(),
+        task=pa.string(),
+        repo=pa.string(),
+        base_commit=pa.string(),
+        agent=pa.string(),
+        model=pa.string(),
+        licence=pa.string(),
+        split=pa.string(),  # train, validation, test: always set (by repository when the source is silent)
+        tools=pa.string(),
+        preamble=pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())])),
+        n_steps=pa.int32(),
+        resolved=pa.bool_(),
+        exit_status=pa.string(),
+        patch=pa.string(),
+        source=pa.string(),
+    ),
+    # One step of it. Partition: shard. Rows of one trajectory are contiguous and in order.
+    "steps": _schema(
+        trajectory_id=pa.string(),
+        step=pa.int32(),  # 1-based
+        text=pa.string(),
+        thought=pa.string(),
+        actions=pa.list_(
+            pa.struct([("call_id", pa.string()), ("tool", pa.string()), ("arguments", pa.string()), ("is_text", pa.bool_())])
+        ),
+        observations=pa.list_(
+            pa.struct(
+                [
+                    ("call_id", pa.string()),
+                    ("text", pa.string()),
+                    ("exit_code", pa.int32()),
+                    ("error", pa.bool_()),
+                    ("missing", pa.string()),
+                    ("is_orphan", pa.bool_()),
+                ]
+            )
+        ),
+        after=pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())])),
+        keys=pa.list_(_KEY),  # docs/science.md §4, in order of execution
+        boundary=pa.string(),
+        model=pa.string(),
+        prompt_tokens=pa.int64(),  # as the source counted
+        cached_tokens=pa.int64(),
+        completion_tokens=pa.int64(),
+        cost=pa.float64(),
+        timestamp=pa.string(),
+    ),
+    # One rejected record. Partition: shard.
+    "quarantine": _schema(
+        file=pa.string(),
+        record=pa.int64(),
+        field=pa.string(),
+        problem=pa.string(),
+        remedy=pa.string(),
+        nearest=pa.string(),  # the format it looks most like, when none claims it
+        raw_sha256=pa.string(),
+        raw_head=pa.string(),  # the first 200 characters
+    ),
+    # One step's tree. Partition: shard.
+    "repository_states": _schema(
+        trajectory_id=pa.string(),
+        step=pa.int32(),  # 0 is the base commit
+        repo=pa.string(),
+        commit=pa.string(),  # the state's own commit in the store; null when unverifiable
+        tree=pa.string(),
+        status=pa.string(),  # verified, divergent, partial, unverifiable
+        reason=pa.string(),
+    ),
+    # One handoff point. Partition: shard.
+    "injected_handoffs": _schema(
+        point_id=pa.string(),
+        trajectory_id=pa.string(),
+        task_id=pa.string(),
+        repo=pa.string(),
+        base_commit=pa.string(),
+        split=pa.string(),
+        h=pa.int32(),
+        n_steps=pa.int32(),
+        labels=_STRINGS,
+        tree=pa.string(),
+        state_status=pa.string(),
+        state_class=pa.string(),  # needs_completion, already_solved, regressed, invalid; null: tests cannot run
+        nodes=pa.list_(pa.struct([("node", pa.string()), ("done", pa.bool_())])),  # V and V_done, §6
+        edges=pa.list_(pa.struct([("before", pa.string()), ("after", pa.string())])),
+        plan=_STRINGS,  # hindsight plan from h on, §7: "kind target"
+        gold=pa.list_(
+            pa.struct([("step", pa.int32()), ("kind", pa.string()), ("target", pa.string()), ("necessary", pa.bool_())])
+        ),  # keys of the recorded continuation, §5; null when the run is not resolved
+        prefix_keys=pa.list_(_KEY),  # keys seen up to h whose target has not changed since, §5 rediscovery
+        remaining_steps=pa.int32(),
+        remaining_prompt_tokens=pa.int64(),
+    ),
+    # One view of one point. Partition: shard.
+    "view_renderings": _schema(
+        view_id=pa.string(),
+        point_id=pa.string(),
+        view=pa.string(),  # repo, trace, summary, structured
+        author=pa.string(),  # extractive, or a model name; null for repo and trace
+        tokens=pa.int64(),
+        writing_tokens=pa.int64(),
+        tokenizer=pa.string(),
+        text_sha256=pa.string(),
+        written=pa.string(),  # stored only when a model wrote it; rule-written text is rendered on read
+    ),
+    # One disturbed point. Partition: round, shard.
+    "adversarial_variants": _schema(
+        variant_id=pa.string(),
+        point_id=pa.string(),
+        kinds=_STRINGS,
+        families=_STRINGS,
+        parameters=pa.string(),  # JSON
+        seed=pa.int64(),
+        severity=pa.float64(),
+        tier=pa.string(),  # easy, medium, hard, extreme
+        view=pa.string(),
+        tree=pa.string(),  # the disturbed state; equal to the point's tree when only text is disturbed
+        oracle=pa.string(),  # preserved, broken, not_run
+        oracle_detail=pa.string(),
+    ),
+    # One successor run. Partition: round, shard.
+    "takeover_runs": _schema(
+        takeover_id=pa.string(),
+        point_id=pa.string(),
+        view_id=pa.string(),
+        variant_id=pa.string(),  # null: undisturbed
+        view=pa.string(),
+        tier=pa.string(),
+        purpose=pa.string(),  # collect (feeds curation) or evaluate (feeds tables only)
+        arm=pa.string(),  # the successor's name in tables: A, A+opening, B, E, expert, oracle, resampled, replay
+        successor=pa.string(),  # kind: policy, replay, openai, command
+        successor_digest=pa.string(),
+        seed=pa.int64(),
+        provenance=pa.string(),  # executed, replayed, recorded
+        status=pa.string(),  # submitted, step_limit, token_limit, error, stopped
+        solved=pa.bool_(),
+        tests_passed=pa.int32(),
+        tests_total=pa.int32(),
+        steps=pa.int32(),
+        events=pa.int32(),
+        first_prompt_tokens=pa.int64(),
+        prompt_tokens=pa.int64(),
+        cached_tokens=pa.int64(),
+        completion_tokens=pa.int64(),
+        note_tokens=pa.int64(),
+        tokenizer=pa.string(),
+        destroyed_fixes=pa.int32(),
+        final_tree=pa.string(),
+        probe_done=_STRINGS,  # V̂_done; null when there was no valid answer
+        probe_plan=_STRINGS,  # P̂ elicited; null likewise
+        transcript=pa.string(),  # the successor's own steps, JSON of tuple[Step, ...]
+        note=pa.string(),  # what could not be had, in words
+    ),
+    # One run's measure. Partition: round, shard.
+    "diagnostics": _schema(
+        takeover_id=pa.string(),
+        metric=pa.string(),
+        value=pa.float64(),
+        numerator=pa.float64(),
+        denominator=pa.float64(),
+        reason=pa.string(),  # why there is no value
+    ),
+    # One cell and metric. Partition: round.
+    "robustness": _schema(
+        split=pa.string(),
+        arm=pa.string(),
+        view=pa.string(),
+        label=pa.string(),  # a point label, or "all"
+        tier=pa.string(),  # a tier, or "all"
+        metric=pa.string(),
+        value=pa.float64(),
+        low=pa.float64(),
+        high=pa.float64(),
+        n_runs=pa.int32(),
+        n_points=pa.int32(),
+        n_tasks=pa.int32(),
+        coverage=pa.float64(),  # share of runs with a value
+        reason=pa.string(),
+    ),
+    # One canonical training sample. Partition: round.
+    "curated_training_set": _schema(
+        sample_id=pa.string(),
+        kind=pa.string(),  # sft, preference, rl_prompt, env_prediction, state_reconstruction
+        split=pa.string(),
+        task_id=pa.string(),
+        repo=pa.string(),
+        trajectory_id=pa.string(),
+        point_id=pa.string(),
+        view_id=pa.string(),
+        view=pa.string(),
+        variant_id=pa.string(),
+        takeover_id=pa.string(),
+        tier=pa.string(),
+        licence=pa.string(),
+        reward=pa.float64(),
+        prompt_tokens=pa.int64(),
+        trained_tokens=pa.int64(),
+        env_tokens=pa.int64(),
+        tokenizer=pa.string(),
+        gates=pa.string(),  # JSON: gate → verdict and evidence
+        chosen_because=pa.string(),
+        sample=pa.string(),  # the canonical sample, JSON (samples.py)
+    ),
+    # One rejected candidate, for the funnel. Partition: round.
+    "curation_funnel": _schema(
+        takeover_id=pa.string(),
+        point_id=pa.string(),
+        gate=pa.string(),
+        verdict=pa.string(),  # kept, dropped, moved, repaired
+        evidence=pa.string(),
+    ),
+    # One exported file. Partition: round.
+    "exports": _schema(
+        format=pa.string(),
+        path=pa.string(),  # relative to the exports folder
+        sha256=pa.string(),
+        rows=pa.int64(),
+        bytes=pa.int64(),
+        sample_ids=_STRINGS,
+        losses=pa.string(),  # JSON: every lossy change with its count
+    ),
+    # One trained policy. Partition: round.
+    "policy": _schema(
+        policy_id=pa.string(),
+        arm=pa.string(),
+        path=pa.string(),  # relative to the policies folder
+        n_demonstrations=pa.int32(),
+        n_labels=pa.int32(),
+        mix=pa.float64(),  # share of single-session data
+        seed=pa.int64(),
+        train_loss=pa.float64(),
+        train_accuracy=pa.float64(),
+        detail=pa.string(),  # JSON
+    ),
+    # One round's outcome. Partition: round.
+    "round_report": _schema(
+        round=pa.int32(),
+        path=pa.string(),
+        summary=pa.string(),  # JSON
+    ),
+}
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What one write left behind."""
+
+    table: str
+    partition: dict[str, str]
+    rows: int
+    bytes: int
+    path: str
+    digest: str
+    """SHA-256 of the file's bytes."""
+    is_new: bool
+    """False when the rows on disk already came from the same inputs."""
+
+
+_PARTITION_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class Lake:
+    """Tables under one folder. All methods raise ``LakeError`` with the table and partition in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    # -- places ---------------------------------------------------------------------------------
+
+    def path(self, table: str, **partition: str) -> Path:
+        """Where one partition's file lies. Values are plain names: nothing can climb out of the lake."""
+        if table not in SCHEMAS:
+            raise LakeError(f"no table {table!r}; tables are {', '.join(sorted(SCHEMAS))}")
+        folder = self.root / table
+        for key in sorted(partition):
+            value = partition[key]
+            if not _PARTITION_VALUE.fullmatch(value):
+                raise LakeError(f"{table}: {value!r} cannot name a {key}; use letters, digits, '.', '_' and '-'")
+            folder = folder / f"{key}={value}"
+        return folder / "part.parquet"
+
+    def partitions(self, table: str) -> list[dict[str, str]]:
+        """Every partition that has rows on disk (or was written empty), sorted."""
+        base = self.root / table
+        found = []
+        for file in sorted(base.rglob("part.parquet")):
+            keys = file.parent.relative_to(base).parts
+            found.append(dict(part.split("=", 1) for part in keys))
+        return found
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def write(
+        self,
+        table: str,
+        rows: Iterable[Mapping[str, Any]] | pa.Table | Iterator[pa.RecordBatch],
+        *,
+        inputs: str,
+        **partition: str,
+    ) -> Written:
+        """Replace one partition. ``inputs`` names what the rows were made from (``identify("i", …)``).
+
+        ``rows`` may be an iterator of record batches, which is written as it comes and never held whole.
+        """
+        target = self.path(table, **partition)
+        schema = SCHEMAS[table].with_metadata({"handoff.inputs": inputs, "handoff.table": table})
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = target.parent / f".{secrets.token_hex(8)}.partial"
+        count = 0
+        try:
+            with pq.ParquetWriter(scratch, schema, compression="zstd", compression_level=3) as writer:
+                for batch in _batches(rows, SCHEMAS[table]):
+                    count += batch.num_rows
+                    writer.write_batch(batch.replace_schema_metadata(schema.metadata), row_group_size=ROW_GROUP)
+            size, digest = seal(scratch, target)
+        except OSError as error:
+            raise _explain(error, table, target) from error
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise LakeError(f"{table} {partition}: a row does not fit the schema: {error}") from error
+        finally:
+            scratch.unlink(missing_ok=True)
+        return Written(
+            table=table, partition=dict(partition), rows=count, bytes=size, path=str(target), digest=digest, is_new=True
+        )
+
+    def current(self, table: str, *, inputs: str, **partition: str) -> Written | None:
+        """What is on disk, if it was made from ``inputs``; else ``None``."""
+        path = self.path(table, **partition)
+        if self.inputs(table, **partition) != inputs:
+            return None
+        return Written(
+            table=table,
+            partition=dict(partition),
+            rows=pq.read_metadata(path).num_rows,
+            bytes=path.stat().st_size,
+            path=str(path),
+            digest=_sha256(path),
+            is_new=False,
+        )
+
+    def inputs(self, table: str, **partition: str) -> str | None:
+        """The ``inputs`` a partition was written with; ``None`` when it does not exist."""
+        path = self.path(table, **partition)
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+        except FileNotFoundError:
+            return None
+        except (OSError, pa.ArrowInvalid) as error:
+            raise LakeError(f"{path} cannot be read as Parquet ({error}); delete it and run again") from error
+        return metadata.get(b"handoff.inputs", b"").decode()
+
+    def digest(self, table: str, **partition: str) -> str:
+        """SHA-256 of a partition's bytes, or of nothing when it does not exist."""
+        path = self.path(table, **partition)
+        return _sha256(path) if path.exists() else hashlib.sha256().hexdigest()
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def read(self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None, **partition: str) -> pa.Table:
+        """Rows of the partitions that match (all when none is named), in partition order, keys as columns."""
+        schema = SCHEMAS[table]
+        tables = []
+        for found in self.partitions(table):
+            if any(found.get(key) != value for key, value in partition.items()):
+                continue
+            data = ds.dataset(self.path(table, **found), schema=schema)
+            chosen = [c for c in columns if c in schema.names] if columns is not None else None
+            rows = data.to_table(columns=chosen, filter=where)
+            for key in sorted(found):
+                if columns is None or key in columns:
+                    rows = rows.append_column(key, pa.array([found[key]] * rows.num_rows, pa.string())) if key not in schema.names else rows
+            tables.append(rows)
+        if not tables:
+            empty = schema.empty_table()
+            return empty.select([c for c in columns if c in schema.names]) if columns is not None else empty
+        return pa.concat_tables(tables, promote_options="default")
+
+    def rows(self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None, **partition: str) -> list[dict[str, Any]]:
+        """``read`` as plain dictionaries; for tables of modest size."""
+        return self.read(table, columns, where, **partition).to_pylist()
+
+
+def seal(scratch: Path, target: Path) -> tuple[int, str]:
+    """Sync a finished scratch file and rename it into place; its size and SHA-256."""
+    with scratch.open("rb") as file:
+        os.fsync(file.fileno())
+    digest = _sha256(scratch)
+    size = scratch.stat().st_size
+    scratch.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return size, digest
+
+
+def write_file(target: Path, data: bytes) -> str:
+    """Write a whole file or nothing; its SHA-256. The one way this project writes files beside tables."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.parent / f".{secrets.token_hex(8)}.partial"
+    try:
+        scratch.write_bytes(data)
+        return seal(scratch, target)[1]
+    except OSError as error:
+        raise _explain(error, target.name, target) from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _batches(
+    rows: Iterable[Mapping[str, Any]] | pa.Table | Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if isinstance(rows, pa.Table):
+        yield from rows.select(schema.names).cast(schema).to_batches()
+        return
+    pending: list[Mapping[str, Any]] = []
+    for row in rows:
+        if isinstance(row, pa.RecordBatch):
+            yield row
+            continue
+        pending.append(row)
+        if len(pending) == ROW_GROUP:
+            yield pa.RecordBatch.from_pylist(pending, schema=schema)
+            pending = []
+    if pending:
+        yield pa.RecordBatch.from_pylist(pending, schema=schema)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _explain(error: OSError, table: str, target: Path) -> LakeError:
+    if error.errno == errno.ENOSPC:
+        return LakeError(f"{table}: the disk that holds {target.parent} is full; free space and run again (nothing was half written)")
+    return LakeError(f"{table}: cannot write {target}: {error.strerror or error}")

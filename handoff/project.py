@@ -1,0 +1,156 @@
+"""Where one project's data lies, and its settings.
+
+A project is one folder (``data/`` beside the code unless told otherwise)::
+
+    inbox/      drop files or folders here: each becomes a shard
+    lake/       the tables (lake.py)
+    git/        bare repositories; rebuilt states are written into them
+    journal/    what successors answered, before it was used
+    policies/   trained weights          exports/    training files by round
+    reports/    HTML by round            sandboxes/  scratch of running takeovers
+    sealed/     what only the judge and the oracle may read
+
+Settings come from ``handoff.toml`` in that folder, when there is one. Nothing here reads the environment.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from handoff.errors import InputError
+from handoff.lake import Lake, write_file
+from handoff.states.repositories import Repositories
+
+SHARD_FILE = ".shard.json"
+"""An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
+
+
+class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much of the embedded world to generate."""
+
+    train: int = 48
+    validation: int = 8
+    test: int = 16
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything a user may set in ``handoff.toml``."""
+
+    seed: int = 0
+    sandbox: str = "auto"
+    """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
+    workers: int = 2
+    """Takeovers run at once."""
+    step_budget: int = 40
+    """Model calls a successor may make."""
+    token_budget: int = 400_000
+    """Prompt tokens a successor may spend, summed over its calls."""
+    points_per_run: int = 3
+    """Handoff points of one trajectory that successors are started from."""
+    repositories: dict[str, str] = {}
+    """Repository name → local mirror or URL."""
+    kata: KataSettings = KataSettings()
+
+
+class ShardSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one shard is read from."""
+
+    paths: tuple[str, ...]
+    repositories: dict[str, str] = {}
+
+
+class Project:
+    """One data folder with its settings."""
+
+    def __init__(self, root: Path, settings: Settings | None = None) -> None:
+        self.root = root.absolute()
+        self.settings = settings if settings is not None else _read_settings(self.root / "handoff.toml")
+        self.lake = Lake(self.root / "lake")
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.root)!r})"
+
+    @property
+    def inbox(self) -> Path:
+        """Drop folder."""
+        return self.root / "inbox"
+
+    @property
+    def git(self) -> Path:
+        """Bare repositories."""
+        return self.root / "git"
+
+    @property
+    def journal(self) -> Path:
+        """Answers of successors."""
+        return self.root / "journal"
+
+    @property
+    def policies(self) -> Path:
+        """Trained weights."""
+        return self.root / "policies"
+
+    @property
+    def exports(self) -> Path:
+        """Training files."""
+        return self.root / "exports"
+
+    @property
+    def reports(self) -> Path:
+        """HTML reports."""
+        return self.root / "reports"
+
+    # -- shards ---------------------------------------------------------------------------------
+
+    def shards(self) -> dict[str, ShardSource]:
+        """Every shard in the inbox, by name. A dropped file or folder is one; hidden names are not."""
+        found: dict[str, ShardSource] = {}
+        if not self.inbox.is_dir():
+            return found
+        for entry in sorted(self.inbox.iterdir()):
+            if entry.name.startswith("."):
+                continue
+            if entry.name.endswith(SHARD_FILE):
+                name = entry.name.removesuffix(SHARD_FILE)
+                try:
+                    found[name] = msgspec.json.decode(entry.read_bytes(), type=ShardSource)
+                except msgspec.DecodeError as error:
+                    raise InputError(f"{entry}: not a shard description ({error}); delete it and ingest again") from error
+            else:
+                found[shard_name(entry.name)] = ShardSource(paths=(str(entry),))
+        return found
+
+    def shard(self, name: str) -> ShardSource:
+        """One shard; ``InputError`` that lists the others when there is no such shard."""
+        shards = self.shards()
+        if name not in shards:
+            raise InputError(f"no shard {name!r} in {self.inbox}; shards are: {', '.join(shards) or 'none yet'}")
+        return shards[name]
+
+    def add_shard(self, name: str, paths: tuple[str, ...], repositories: Mapping[str, str]) -> None:
+        """Register files that stay where they are."""
+        source = ShardSource(paths=paths, repositories=dict(sorted(repositories.items())))
+        write_file(self.inbox / f"{name}{SHARD_FILE}", msgspec.json.format(msgspec.json.encode(source)))
+
+    def repositories(self, shard: str) -> Repositories:
+        """The repositories a shard's trajectories may name."""
+        return Repositories(self.git, {**self.settings.repositories, **self.shard(shard).repositories})
+
+
+def shard_name(file_name: str) -> str:
+    """A shard's name from a file name: what a partition key may hold."""
+    stem = file_name.split(".")[0] or "shard"
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in stem).strip("-_") or "shard"
+
+
+def _read_settings(path: Path) -> Settings:
+    if not path.exists():
+        return Settings()
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Settings)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from error

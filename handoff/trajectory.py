@@ -1,0 +1,129 @@
+"""The canonical trajectory: one agent's recorded attempt at one task.
+
+Adapters (``adapters/``) build it, everything later reads it. What an action *means* (its key, the files
+it touches) is not stored here but derived in ``actions.py``, so that a better reading never changes an
+identifier.
+
+Counting: a *step* is one model reply and all that followed it until the next reply. Steps are numbered
+from 1; a handoff index ``h`` is the number of the last predecessor step, inclusive
+(``docs/science.md §1``). What came before the first reply is ``preamble``.
+
+msgspec checks types when decoding, not when constructing: decode at the boundary, trust inside.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from handoff.identity import canonical_json, identify
+
+Missing = Literal["none", "aborted", "not_executed", "truncated"]
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a reply, as the source recorded it."""
+
+    call_id: str | None = None
+    """The source's own id. ``None``: the format has none, or this call lacked one; pairing is then by position."""
+    tool: str
+    """Tool name as recorded; ``bash`` for a fenced shell command."""
+    arguments: str
+    """A JSON object as text, or free text when ``is_text``."""
+    is_text: bool = False
+    """True when ``arguments`` is not a JSON object: a freeform patch, a rendered command line, broken JSON."""
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back for one call. Joined by call id, never by position where ids exist."""
+
+    call_id: str | None = None
+    text: str = ""
+    """Text as read: carriage returns, escape sequences and NULs are kept. Escape it wherever it is shown."""
+    exit_code: int | None = None
+    """``None``: the source does not say."""
+    error: bool | None = None
+    """The source's own error flag. ``None`` is unknown; a missing flag is not success."""
+    missing: Missing | None = None
+    """Why there is no text, when the call got no answer."""
+    is_orphan: bool = False
+    """A result whose call is not in the file (kept, counted, never evidence that a command ran)."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Text in the conversation that is neither a reply of the agent nor a result of a call."""
+
+    role: Literal["system", "user", "harness", "context_summary"]
+    """``harness``: text of the scaffold (format errors, reminders); ``context_summary``: what a compaction wrote."""
+    text: str
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one model call as the source counted them; ``None`` is unknown. ``prompt`` includes ``cached``."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One model reply, its observations (one per action, same order; orphans last) and the messages after it."""
+
+    text: str = ""
+    """What the agent said outside its calls."""
+    thought: str = ""
+    """Explicit reasoning, when the source keeps it apart from ``text``."""
+    actions: tuple[Action, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    after: tuple[Message, ...] = ()
+    """Messages that came after the observations and before the next reply."""
+    boundary: str | None = None
+    """A handoff that really happened right after this step: ``compaction``, ``resume``, ``agent_switch``…"""
+    model: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+    """US dollars."""
+    timestamp: str | None = None
+    """As recorded."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run ended. Sealed: no view and no successor ever sees it."""
+
+    resolved: bool | None = None
+    """The task's tests decided. ``None``: unknown ("submitted" is not "resolved")."""
+    exit_status: str | None = None
+    patch: str | None = None
+    """The final patch the run submitted, as unified diff."""
+
+
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded run."""
+
+    format: str
+    """Name of the adapter that read it."""
+    task_id: str | None = None
+    """The source's name of the task (instance id). ``None``: the file does not say."""
+    task: str
+    """The task as the agent was given it: the first human message."""
+    repo: str | None = None
+    base_commit: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    licence: str | None = None
+    split: str | None = None
+    """``train``, ``validation`` or ``test`` when the source fixes it; else decided by repository."""
+    tools: str | None = None
+    """Tool definitions as a JSON array in OpenAI form, as text."""
+    preamble: tuple[Message, ...] = ()
+    """Messages before the first reply, in order, the task among them."""
+    steps: tuple[Step, ...]
+    outcome: Outcome = Outcome()
+    source: str = "{}"
+    """Facts of the source that have no field here, as a JSON object."""
+
+
+def trajectory_id(trajectory: Trajectory) -> str:
+    """The content hash that names a trajectory. The file it came from is not part of it."""
+    return identify("t", canonical_json(trajectory))
