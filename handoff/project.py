@@ -15,6 +15,7 @@ Settings come from ``handoff.toml`` in that folder, when there is one. Nothing h
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,6 +72,22 @@ class Project:
         self.settings = settings if settings is not None else _read_settings(self.root / "handoff.toml")
         self.lake = Lake(self.root / "lake")
 
+    def with_seed(self, seed: int) -> Project:
+        """The same project under another seed, written down so that every later command uses it.
+
+        ``InputError`` when the folder already holds data of a different seed.
+        """
+        if seed == self.settings.seed:
+            return self
+        path = self.root / "handoff.toml"
+        if path.exists() or self.lake.root.exists():
+            raise InputError(
+                f"{self.root} belongs to seed {self.settings.seed}; choose another folder with --data, "
+                f"or set `seed = {seed}` in {path} and delete the rest"
+            )
+        write_file(path, f"seed = {seed}\n".encode())
+        return Project(self.root)
+
     def __repr__(self) -> str:
         return f"Project({str(self.root)!r})"
 
@@ -121,7 +138,10 @@ class Project:
                 except msgspec.DecodeError as error:
                     raise InputError(f"{entry}: not a shard description ({error}); delete it and ingest again") from error
             else:
-                found[shard_name(entry.name)] = ShardSource(paths=(str(entry),))
+                name = shard_name(entry.name)
+                if name in found:  # a.json beside a.jsonl: both come in
+                    name = f"{name}-{hashlib.sha256(entry.name.encode()).hexdigest()[:6]}"
+                found[name] = ShardSource(paths=(str(entry),))
         return found
 
     def shard(self, name: str) -> ShardSource:

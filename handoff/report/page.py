@@ -1,0 +1,99 @@
+"""The round report: one self-contained HTML file, no script, no request to anywhere.
+
+Text from trajectories is hostile: Jinja escapes all of it, and control characters are made visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jinja2
+import msgspec
+
+from handoff.report.plots import Bar, interval_chart
+from handoff.report.tables import ARMS, MEASURES, VIEWS, Line
+
+PLOTTED = (("steps", "Steps to finish, median view of cost"), ("prompt_tokens", "Prompt tokens"), ("hrs", "HRS"), ("si_f1", "State inference F1"))
+
+
+class Handoff(msgspec.Struct, frozen=True, kw_only=True):
+    """One handoff shown in full: the four views of one point side by side."""
+
+    point_id: str
+    task_id: str
+    h: int
+    n_steps: int
+    labels: tuple[str, ...]
+    state_status: str
+    views: tuple[tuple[str, int, str], ...]
+    """(view, tokens, text)."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a round's page shows, already counted elsewhere."""
+
+    round: str
+    seed: int
+    sandbox: str
+    corpus: tuple[tuple[str, int], ...]
+    """(what, how many)."""
+    labels: tuple[tuple[str, int], ...]
+    """(point label, points); labels that never occurred are there with 0."""
+    states: tuple[tuple[str, int], ...]
+    """(state status, trajectories)."""
+    lines: tuple[Line, ...]
+    tiers: tuple[Line, ...]
+    """Lines whose ``arm`` is ``arm · tier``."""
+    curated: tuple[tuple[str, str, int, int], ...]
+    """(kind, view, rows, trained tokens)."""
+    funnel: tuple[tuple[str, str, int], ...]
+    """(gate, verdict, candidates)."""
+    quarantine: tuple[Mapping[str, Any], ...]
+    variants: tuple[tuple[str, str, int], ...]
+    """(disturbance, oracle, variants)."""
+    policies: tuple[Mapping[str, Any], ...]
+    exports: tuple[Mapping[str, Any], ...]
+    handoffs: tuple[Handoff, ...]
+    statements: tuple[str, ...]
+    """Comparisons in words, each computed from rows (stages/coevolution.py)."""
+
+
+def render_report(report: Report) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("handoff.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["visible"] = visible
+    return environment.get_template("round.html").render(
+        r=report, measures=MEASURES, arms=dict(ARMS), views=VIEWS, plots=list(_plots(report.lines))
+    )
+
+
+def _plots(lines: Sequence[Line]) -> Iterable[str]:
+    for metric, title in PLOTTED:
+        bars = [
+            Bar(group=f"view: {line.view}", name=line.arm, value=cell.value, low=cell.low, high=cell.high)
+            for line in lines
+            for cell in line.cells
+            if cell.metric == metric
+        ]
+        if bars:
+            yield interval_chart(title.split(",")[0], bars)
+
+
+def visible(text: str, limit: int = 20_000) -> str:
+    """Text with control and bidirectional characters shown as symbols, cut at ``limit`` characters (and saying so)."""
+    shown = "".join(c if c in "\n\t" or c.isprintable() else _symbol(c) for c in text[:limit])
+    return shown if len(text) <= limit else f"{shown}\n… {len(text) - limit:,} more characters"
+
+
+def _symbol(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,71 @@
+"""Plots as SVG text: small, without scripts, readable in both colour schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+import msgspec
+
+PALETTE = {
+    "A": "#8d99ae",
+    "A+opening": "#c9a227",
+    "B": "#457b9d",
+    "E": "#d1495b",
+    "expert": "#2a9d8f",
+    "resampled": "#7b6d8d",
+    "oracle": "#5c677d",
+    "replay": "#3d405b",
+}
+_OTHER = "#999999"
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """One value with its interval; all in the unit of the axis."""
+
+    group: str
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: int = 640) -> str:
+    """Groups of horizontal bars with 95 % intervals. A missing value leaves its place empty, and says so."""
+    top = max([b.high if b.high is not None else b.value or 0.0 for b in bars] or [1.0]) or 1.0
+    left, right, row, gap = 190, 70, 18, 12
+    scale = (width - left - right) / top
+    parts: list[str] = []
+    y = 34
+    previous = None
+    for bar in bars:
+        if bar.group != previous:
+            y += gap
+            parts.append(f'<text x="8" y="{y + 13}" font-weight="600">{escape(bar.group)}</text>')
+            previous = bar.group
+        parts.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(bar.name)}</text>')
+        if bar.value is None:
+            parts.append(f'<text x="{left}" y="{y + 13}" opacity=".6">no value</text>')
+        else:
+            colour = PALETTE.get(bar.name, _OTHER)
+            length = max(1.0, bar.value * scale)
+            parts.append(f'<rect x="{left}" y="{y + 3}" width="{length:.1f}" height="{row - 6}" rx="2" fill="{colour}"/>')
+            if bar.low is not None and bar.high is not None:
+                a, b = left + bar.low * scale, left + bar.high * scale
+                mid = y + row / 2
+                parts.append(f'<path d="M{a:.1f} {mid}H{b:.1f}M{a:.1f} {mid - 4}v8M{b:.1f} {mid - 4}v8" stroke="currentColor" opacity=".75"/>')
+            label = f"{bar.value:,.2f}" if top < 20 else f"{bar.value:,.0f}"
+            end = left + (bar.high if bar.high is not None else bar.value) * scale
+            parts.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{label}</text>')
+        y += row
+    heading = f"{title} ({unit})" if unit else title
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 10}" width="{width}" role="img" '
+        f'aria-label="{escape(heading, {chr(34): "&quot;"})}" font-family="system-ui,sans-serif" font-size="12" fill="currentColor">'
+        f'<text x="8" y="20" font-size="14" font-weight="600">{escape(heading)}</text>{"".join(parts)}</svg>'
+    )
+
+
+def count_chart(title: str, counts: Sequence[tuple[str, int]], *, width: int = 480) -> str:
+    """Horizontal bars of counts."""
+    return interval_chart(title, [Bar(group="", name=name, value=float(count)) for name, count in counts], width=width)

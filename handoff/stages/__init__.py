@@ -1,0 +1,45 @@
+"""The stages: each fills one table of the lake from the tables before it.
+
+A stage asks the lake whether its partition was already made from the same inputs (``Lake.current``), and
+only then works; so a repeated run is a no-op, and a killed one starts again at the first table that is
+missing. The command line calls stages directly, Dagster's assets (``handoff_assets/``) wrap them one by one.
+
+What a stage computes lives in the room it calls; here is only what is read, in which order, and what the
+result is keyed by. ``CODE_VERSIONS`` change when a rule behind a table changes.
+"""
+
+from __future__ import annotations
+
+from handoff.identity import identify
+from handoff.lake import Lake
+
+CODE_VERSIONS: dict[str, str] = {
+    "raw_trajectories": "1",
+    "repository_states": "1",
+    "injected_handoffs": "1",
+    "view_renderings": "1",
+    "adversarial_variants": "1",
+    "takeover_runs": "1",
+    "diagnostics": "1",
+    "robustness": "1",
+    "curated_training_set": "1",
+    "exports": "1",
+    "policy": "1",
+    "round_report": "1",
+}
+
+
+def inputs_of(table: str, lake: Lake, *upstream: tuple[str, dict[str, str]], settings: object = None) -> str:
+    """The hash that names what ``table`` is made from: its code version, upstream bytes and settings."""
+    digests = [f"{name}{sorted(partition.items())}={lake.digest(name, **partition)}" for name, partition in upstream]
+    return identify("i", table, CODE_VERSIONS[table], repr(settings), *digests)
+
+
+def round_name(number: int) -> str:
+    """Partition key of a round: ``r000``, ``r001``, …"""
+    return f"r{number:03d}"
+
+
+def round_number(name: str) -> int:
+    """The number in a round's name."""
+    return int(name.removeprefix("r"))
