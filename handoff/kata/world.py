@@ -270,7 +270,7 @@ def _files(
         ".gitignore": "__pycache__/\n",
         "README.md": _readme(package, modules),
         "FEATURES.md": _feature_map(tests),
-        "pytest.ini": "[pytest]\naddopts = --tb=short -p no:cacheprovider\n",
+        "pytest.ini": "[pytest]\naddopts = --tb=no -p no:cacheprovider\n",
         f"{package}/__init__.py": f'"""The {package} package."""\n',
     }
     for module in modules:

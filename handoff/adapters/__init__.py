@@ -1,0 +1,59 @@
+"""Input formats: one file per format, each turning a record into a canonical trajectory.
+
+Finding the records in a file (JSON, lines, arrays, Parquet) is apart, in ``framing.py``: a generator that
+raised cannot be resumed, so a record that fails to convert never stops the file. What the adapters share is
+in ``record.py``, ``conversation.py``, ``calls.py``, ``harness.py`` and ``values.py``.
+
+A new format is one file, one fixture folder and one line in ``ADAPTERS``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from handoff.adapters.chat import ChatRows
+from handoff.adapters.mini_swe_agent import MiniSweAgent
+from handoff.adapters.nearest import nearest
+from handoff.adapters.record import Record
+from handoff.adapters.sweagent import SweAgent
+from handoff.errors import RecordError
+from handoff.trajectory import Trajectory
+
+__all__ = ["ADAPTERS", "Adapter", "Record", "nearest", "recognise"]
+
+
+class Adapter(Protocol):
+    """Turns one source format into canonical trajectories."""
+
+    @property
+    def format(self) -> str:
+        """The name written into ``Trajectory.format``."""
+
+    def recognises(self, record: Record) -> bool:
+        """A cheap look: keys and a first item, never the whole record."""
+
+    def trajectory(self, record: Record) -> Trajectory:
+        """Pure; raises ``RecordError`` with field and remedy."""
+
+
+ADAPTERS: tuple[Adapter, ...] = (SweAgent(), MiniSweAgent(), ChatRows())
+"""Every format that can be read."""
+
+
+def recognise(record: Record) -> Adapter:
+    """The one adapter that claims ``record``; ``RecordError`` when none does, or more than one."""
+    claims = [adapter for adapter in ADAPTERS if adapter.recognises(record)]
+    if len(claims) == 1:
+        return claims[0]
+    known = ", ".join(adapter.format for adapter in ADAPTERS)
+    if claims:
+        names = " and ".join(adapter.format for adapter in claims)
+        raise RecordError(f"Both {names} claim this record.", remedy="Please report it with the record: the two tests must be made disjoint.")
+    guess = nearest(record)
+    if guess is None:
+        raise RecordError("No known format.", remedy=f"Formats that can be read: {known}.")
+    raise RecordError(
+        f"It looks most like {guess}, but no adapter reads it as that.",
+        remedy=f"Formats that can be read: {known}. "
+        + ("The record lacks something its format needs." if guess in known.split(", ") else f"Convert {guess} to chat rows with tool_calls."),
+    )

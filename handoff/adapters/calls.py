@@ -1,0 +1,140 @@
+"""Calls as sources write them: native tool calls, and calls inside the text of a reply.
+
+::
+
+    native   {"id": "call_1", "function": {"name": "bash", "arguments": "{\\"command\\": \\"ls\\"}"}}
+    xml      <function=bash>\\n<parameter=command>ls</parameter>\\n</function>
+    tagged   <tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>
+    fenced   ```bash\\nls\\n```
+
+A text syntax is chosen once for a whole run. What a call means is in ``actions.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from handoff.trajectory import Action
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"^```(?:[\w+-]*)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_SHELL_FENCE = re.compile(r"^```(?:mswea_bash_command|bash|sh|shell|console)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FUNCTION = re.compile(r"<function=([^>\n]{1,200})>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>\n]{1,200})>(.*?)(?:</parameter>|\Z)", re.DOTALL)
+
+
+class Function(msgspec.Struct):
+    """Name and arguments of a native call; arguments may be an object, or its text."""
+
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Call(msgspec.Struct):
+    """One native call."""
+
+    id: str | None = None
+    function: Function | None = None
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def is_object(text: str) -> bool:
+    """True when ``text`` is a JSON object."""
+    if not text.lstrip()[:1] == "{":
+        return False
+    try:
+        _OBJECT.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def arguments_of(raw: msgspec.Raw) -> tuple[str, bool]:
+    """Arguments as text, and whether they are only text. ``null`` and nothing are the empty object."""
+    data = bytes(raw)
+    if data[:1] == b'"':
+        text = msgspec.json.decode(data, type=str)
+        if not text:
+            return "{}", False
+        return text, not is_object(text)
+    if data in (b"null", b""):
+        return "{}", False
+    return data.decode("utf-8", "replace"), data[:1] != b"{"
+
+
+def native(calls: list[Call]) -> tuple[Action, ...]:
+    """The actions of native calls; a call without a name is kept under an empty one."""
+    actions = []
+    for call in calls:
+        function = call.function if call.function is not None else call
+        arguments, is_text = arguments_of(function.arguments)
+        actions.append(Action(call_id=call.id or None, tool=function.name or "", arguments=arguments, is_text=is_text))
+    return tuple(actions)
+
+
+Reading = tuple[str, tuple[Action, ...]]
+"""What a reply says outside its calls, and its calls."""
+
+
+def xml(content: str) -> Reading:
+    """``<function=…>`` blocks. Values lose one newline at each end; a missing end tag ends with the text."""
+    start = content.find("<function=")
+    if start < 0:
+        return content, ()
+    said = [content[:start]]
+    actions = []
+    end = start
+    for found in _FUNCTION.finditer(content, start):
+        said.append(content[end : found.start()] if found.start() > end else "")
+        end = found.end()
+        values = {p[1]: _trim(p[2]) for p in _PARAMETER.finditer(found[2])}
+        actions.append(Action(tool=found[1], arguments=msgspec.json.encode(values).decode()))
+    said.append(content[end:])
+    return "".join(said).strip(), tuple(actions)
+
+
+def tagged(content: str) -> Reading:
+    """``<tool_call>{json}</tool_call>`` blocks; broken JSON is kept as text under the tool ``unparsed``."""
+    actions = []
+    for found in _TAGGED.finditer(content):
+        try:
+            function = msgspec.json.decode(found[1], type=Function)
+        except (msgspec.DecodeError, RecursionError):
+            actions.append(Action(tool="unparsed", arguments=found[1], is_text=True))
+            continue
+        arguments, is_text = arguments_of(function.arguments)
+        actions.append(Action(tool=function.name or "", arguments=arguments, is_text=is_text))
+    return _TAGGED.sub("", content).strip() if actions else content, tuple(actions)
+
+
+def fenced(content: str) -> Reading:
+    """A fenced command: the only block, or the last of several; shell blocks go before unmarked ones."""
+    if "```" not in content:
+        return content, ()
+    found = None
+    for pattern in (_SHELL_FENCE, _FENCE):
+        for found in pattern.finditer(content):
+            pass
+        if found is not None:
+            break
+    if found is None:
+        return content, ()
+    said = (content[: found.start()].rstrip() + "\n" + content[found.end() :].lstrip()).strip()
+    return said, (Action(tool="bash", arguments=_trim(found[1]), is_text=True),)
+
+
+TEXT_SYNTAXES: tuple[tuple[str, str, Callable[[str], Reading]], ...] = (
+    ("xml", "<function=", xml),
+    ("tagged", "<tool_call>", tagged),
+    ("fenced", "```", fenced),
+)
+"""Name, the mark that a reply in this syntax holds, and its reader; the first that fits a run is used."""
+
+
+def _trim(value: str) -> str:
+    return value.removeprefix("\n").removesuffix("\n")

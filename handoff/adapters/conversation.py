@@ -1,0 +1,149 @@
+"""Messages in order → steps: which result answers which call, and what belongs to which step.
+
+Results are joined by call id. Position decides only where the source has no ids, and then only within the
+latest reply. A result whose call is missing is kept as an orphan; a call without a result gets an empty
+observation that says so. What the text of a message means is up to the adapters.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from handoff.trajectory import Action, Message, Missing, Observation, Step, Usage
+
+Role = Literal["system", "user", "harness", "context_summary"]
+
+
+class _OpenStep:
+    """A step still being filled."""
+
+    __slots__ = ("actions", "after", "cost", "model", "observations", "orphans", "text", "thought", "timestamp", "usage")
+
+    def __init__(
+        self,
+        text: str,
+        thought: str,
+        actions: tuple[Action, ...],
+        model: str | None,
+        usage: Usage | None,
+        cost: float | None,
+        timestamp: str | None,
+    ) -> None:
+        self.text = text
+        self.thought = thought
+        self.actions = actions
+        self.observations: list[Observation | None] = [None] * len(actions)
+        self.orphans: list[Observation] = []
+        self.after: list[Message] = []
+        self.model = model
+        self.usage = usage
+        self.cost = cost
+        self.timestamp = timestamp
+
+    def close(self) -> Step:
+        observations = tuple(
+            [
+                seen if seen is not None else Observation(call_id=action.call_id, missing="none")
+                for action, seen in zip(self.actions, self.observations, strict=True)
+            ]
+        )
+        return Step(
+            text=self.text,
+            thought=self.thought,
+            actions=self.actions,
+            observations=observations + tuple(self.orphans) if self.orphans else observations,
+            after=tuple(self.after),
+            model=self.model,
+            usage=self.usage,
+            cost=self.cost,
+            timestamp=self.timestamp,
+        )
+
+
+class Conversation:
+    """Collects messages; ``steps`` closes it."""
+
+    def __init__(self) -> None:
+        self.preamble: list[Message] = []
+        self._steps: list[_OpenStep] = []
+        self._waiting: dict[str, tuple[_OpenStep, int]] = {}
+        self._early: list[Observation] = []
+
+    def reply(
+        self,
+        text: str,
+        *,
+        thought: str = "",
+        actions: tuple[Action, ...] = (),
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost: float | None = None,
+        timestamp: str | None = None,
+    ) -> None:
+        """The agent spoke: a new step."""
+        step = _OpenStep(text, thought, actions, model, usage, cost, timestamp)
+        for position, action in enumerate(actions):
+            if action.call_id is not None:
+                self._waiting[action.call_id] = (step, position)
+        if self._early:
+            step.orphans, self._early = self._early, []
+        self._steps.append(step)
+
+    def message(self, role: Role, text: str) -> None:
+        """Somebody else spoke."""
+        (self._steps[-1].after if self._steps else self.preamble).append(Message(role=role, text=text))
+
+    def result(
+        self,
+        call_id: str | None,
+        text: str,
+        *,
+        exit_code: int | None = None,
+        error: bool | None = None,
+        missing: Missing | None = None,
+    ) -> None:
+        """Something came back."""
+        slot = self._waiting.pop(call_id, None) if call_id is not None else None
+        if slot is None and self._steps:
+            slot = self._next_without_answer(call_id)
+        if slot is None:
+            orphan = Observation(call_id=call_id, text=text, exit_code=exit_code, error=error, missing=missing, is_orphan=True)
+            (self._steps[-1].orphans if self._steps else self._early).append(orphan)
+            return
+        step, position = slot
+        own_id = step.actions[position].call_id
+        step.observations[position] = Observation(
+            call_id=own_id if own_id is not None else call_id, text=text, exit_code=exit_code, error=error, missing=missing
+        )
+
+    @property
+    def steps_begun(self) -> bool:
+        """True after the first reply."""
+        return bool(self._steps)
+
+    @property
+    def awaits_result(self) -> bool:
+        """True when the latest reply has a call that nothing answered yet."""
+        return bool(self._steps) and None in self._steps[-1].observations
+
+    def refuse(self) -> None:
+        """The scaffold did not run the latest reply's open calls."""
+        step = self._steps[-1]
+        for position, action in enumerate(step.actions):
+            if step.observations[position] is None:
+                step.observations[position] = Observation(call_id=action.call_id, missing="not_executed")
+
+    def steps(self) -> tuple[Step, ...]:
+        """The finished steps."""
+        return tuple([step.close() for step in self._steps])
+
+    def _next_without_answer(self, call_id: str | None) -> tuple[_OpenStep, int] | None:
+        """The first open call of the latest reply that position may decide: a result with an id never
+        answers a call with another id."""
+        step = self._steps[-1]
+        for position, seen in enumerate(step.observations):
+            if seen is None and (call_id is None or step.actions[position].call_id is None):
+                if call_id is None and step.actions[position].call_id is not None:
+                    self._waiting.pop(step.actions[position].call_id or "", None)
+                return step, position
+        return None

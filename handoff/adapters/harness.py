@@ -1,0 +1,74 @@
+"""Text of the scaffold around a run: what wraps an observation, and what only looks like one.
+
+Wrappers are constant per scaffold, so taking one off loses nothing. Text that tells the agent about its own
+format errors, or tells it to go on, is kept with the role ``harness``: it is no evidence that a command ran.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NOTICES = (
+    "Your output could not be parsed",
+    "Your last output did not use any tool calls",
+    "Your last output included multiple tool calls",
+    "Your action could not be parsed",
+    "Your response must contain",
+    "Please always provide EXACTLY ONE action",
+    "Please continue working on the task",
+    "Please format your action in triple backticks",
+    "Please proceed to the next step using your best judgement",
+    "No tool calls found in the response",
+    "Tool call error:",
+    "Format error:",
+    "ENVIRONMENT REMINDER:",
+)
+_RETURNCODE = re.compile(r"\s*(?:<exception>(.*?)</exception>\s*)?<returncode>(-?\d{1,10})</returncode>\s*", re.DOTALL)
+_EXECUTION_RESULT = re.compile(r"EXECUTION RESULT of \[[^\]\n]{0,100}\]:\n")
+_SHELL_CODE = re.compile(r"\[(?:The c|C)ommand (?:completed|finished) with exit code (-?\d{1,10})\.?\]|\nexit code: (-?\d{1,10})\s*\Z")
+
+
+def is_notice(text: str) -> bool:
+    """True for format errors and prompts to go on."""
+    return text.lstrip().startswith(_NOTICES)
+
+
+def unwrap(text: str) -> tuple[str, int | None, bool | None]:
+    """An observation without its wrapper, with the exit code and error flag that the wrapper states."""
+    if text.startswith("OBSERVATION:\n"):
+        return text[13:], None, None
+    if text.startswith("Observation: "):
+        return text[13:], None, None
+    if text.startswith("EXECUTION RESULT of ["):
+        found = _EXECUTION_RESULT.match(text)
+        return (text[found.end() :], exit_code_in(text), None) if found else (text, None, None)
+    if "<returncode>" in text[:20_000]:
+        return _unwrap_returncode(text)
+    return text, None, None
+
+
+def exit_code_in(text: str) -> int | None:
+    """The exit code that an OpenHands tool writes at the end of its output."""
+    last = None
+    for last in _SHELL_CODE.finditer(text, max(0, len(text) - 2_000)):
+        pass
+    return known_code(int(last[1] or last[2])) if last else None
+
+
+def known_code(code: int | None) -> int | None:
+    """-1 means timed out or still running: no code is known."""
+    return None if code is None or code < 0 or code > 2**31 - 1 else code
+
+
+def _unwrap_returncode(text: str) -> tuple[str, int | None, bool | None]:
+    found = _RETURNCODE.match(text)
+    if found is None:
+        return text, None, None
+    body = text[found.end() :]
+    start, end = body.find("<output>"), body.rfind("</output>")
+    if start == 0 and end >= 8:
+        body = body[8:end].removeprefix("\n")
+    exception = found[1]
+    if exception:
+        body = f"{exception}\n{body}" if body else exception
+    return body, known_code(int(found[2])), True if exception else None

@@ -1,0 +1,232 @@
+"""mini-swe-agent trajectories: a bare list (v0), ``mini-swe-agent-1`` and ``mini-swe-agent-1.1`` and later (v2).
+
+::
+
+    {"trajectory_format": "mini-swe-agent-1.1", "instance_id": "owner__name-17", "info": {…}, "messages": [
+      {"role": "assistant", "content": "Look first.", "tool_calls": [{"id": "call_1", "function": {"name": "bash", …}}],
+       "extra": {"cost": 0.0004, "timestamp": 1775715329.7, "response": {"usage": {…}, "model": "…"}}},
+      {"role": "tool", "tool_call_id": "call_1", "content": "<returncode>0</returncode>\\n<output>…</output>",
+       "extra": {"raw_output": "…", "returncode": 0}}]}
+
+Older versions write one fenced command in each reply, and its output as the next user message. The run ends
+with a command that prints a marker; what follows it is the submission, which goes to the outcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from handoff.adapters import harness, values
+from handoff.adapters.calls import Call, fenced, native
+from handoff.adapters.conversation import Conversation
+from handoff.adapters.record import Record
+from handoff.errors import RecordError
+from handoff.identity import canonical_json
+from handoff.trajectory import Action, Outcome, Trajectory
+
+MARKERS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
+"""What the last command prints, by version."""
+
+
+class Part(msgspec.Struct):
+    """One part of a content list."""
+
+    text: str | None = None
+
+
+class Command(msgspec.Struct):
+    """One command as the scaffold parsed it."""
+
+    command: str = ""
+    tool_call_id: str | None = None
+
+
+class Response(msgspec.Struct):
+    """What is read of the provider's answer."""
+
+    model: str | None = None
+    usage: values.UsageRow | None = None
+
+
+class Extra(msgspec.Struct):
+    """``extra`` of a message."""
+
+    actions: list[Command] | None = None
+    response: Response | None = None
+    cost: Any = None
+    timestamp: Any = None
+    raw_output: str | None = None
+    returncode: int | None = None
+    exception_info: str | None = None
+    exit_status: str | None = None
+    submission: str | None = None
+
+
+class Turn(msgspec.Struct):
+    """One message."""
+
+    role: str
+    content: str | list[Part] | None = None
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    extra: Extra | None = None
+    timestamp: Any = None
+
+
+class Model(msgspec.Struct):
+    """``info.config.model``; its other keys may hold an API key and are not read."""
+
+    model_name: str | None = None
+
+
+class Environment(msgspec.Struct):
+    """``info.config.environment``."""
+
+    image: str | None = None
+    cwd: str | None = None
+
+
+class Config(msgspec.Struct):
+    """``info.config``."""
+
+    model: Model | None = None
+    environment: Environment | None = None
+
+
+class Info(msgspec.Struct):
+    """``info``."""
+
+    exit_status: str | None = None
+    submission: str | None = None
+    mini_version: str | None = None
+    config: Config | None = None
+
+
+class Run(msgspec.Struct):
+    """A v1 or v2 file."""
+
+    messages: list[Turn]
+    info: Info | None = None
+    trajectory_format: str | None = None
+    instance_id: str | None = None
+
+
+class MiniSweAgent:
+    """Reads mini-swe-agent runs."""
+
+    format = "mini_swe_agent"
+
+    def recognises(self, record: Record) -> bool:
+        """By ``trajectory_format``; a bare list by its markers and return codes."""
+        if not record.is_array:
+            return (record.text("trajectory_format") or "").startswith("mini-swe-agent")
+        first = record.first()
+        return (
+            first.keys() >= {"role", "content"}
+            and first.get("role") in ("system", "user")
+            and (b"<returncode>" in record.data or any(marker.encode() in record.data for marker in MARKERS))
+        )
+
+    def trajectory(self, record: Record) -> Trajectory:
+        """The canonical trajectory; ``RecordError`` when a field does not fit or there is no reply."""
+        run = Run(messages=record.decode(list[Turn])) if record.is_array else record.decode(Run)
+        info = run.info or Info()
+        config = info.config or Config()
+        talk = Conversation()
+        outcome = _read(run.messages, talk)
+        steps = talk.steps()
+        task = next((m.text for m in talk.preamble if m.role == "user"), "")
+        if not steps or not task:
+            raise RecordError(
+                "No reply of the model is in it." if task else "The task is missing.",
+                field="$.messages" if not record.is_array else "$",
+                remedy="The run ended before its first step; leave the file out.",
+            )
+        environment = config.environment or Environment()
+        facts: dict[str, Any] = {
+            "trajectory_format": run.trajectory_format,
+            "mini_version": info.mini_version,
+            "image": environment.image,
+            "cwd": environment.cwd or None,
+            "repairs": record.repairs or None,
+        }
+        submission = info.submission or outcome.patch or ""
+        return Trajectory(
+            format=self.format,
+            task_id=values.task_of(run.instance_id),
+            task=task,
+            repo=values.repository_of(run.instance_id),
+            agent="mini-swe-agent",
+            model=config.model.model_name if config.model else None,
+            preamble=tuple(talk.preamble),
+            steps=steps,
+            outcome=Outcome(exit_status=info.exit_status or outcome.exit_status, patch=submission if "diff --git" in submission else None),
+            source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
+        )
+
+
+def _read(messages: list[Turn], talk: Conversation) -> Outcome:
+    outcome = Outcome()
+    is_last_command = False
+    for turn in messages:
+        extra = turn.extra or Extra()
+        text = _content(turn.content)
+        if turn.role == "assistant":
+            said, actions = _calls(turn, text)
+            is_last_command = any(marker in action.arguments for action in actions for marker in MARKERS)
+            response = extra.response or Response()
+            talk.reply(
+                said,
+                thought=turn.reasoning_content or "",
+                actions=actions,
+                model=response.model,
+                usage=values.usage(response.usage),
+                cost=values.real(extra.cost),
+                timestamp=values.stamp(extra.timestamp) or values.stamp(turn.timestamp),
+            )
+        elif turn.role == "exit":
+            outcome = Outcome(exit_status=extra.exit_status, patch=extra.submission if extra.submission is not None else text)
+        elif turn.role == "tool" or (turn.role == "user" and talk.awaits_result):
+            if is_last_command and "<returncode>" not in text and extra.returncode is None:
+                outcome = Outcome(patch=text)
+            elif turn.role == "user" and harness.is_notice(text):
+                talk.refuse()
+                talk.message("harness", text)
+            else:
+                _result(turn, extra, text, talk)
+        elif turn.role == "user" and not talk.steps_begun:
+            talk.message("user", text)
+        elif turn.role == "system":
+            talk.message("system", text)
+        else:
+            talk.message("harness", text)
+    return outcome
+
+
+def _calls(turn: Turn, text: str) -> tuple[str, tuple[Action, ...]]:
+    if turn.tool_calls:
+        return text, native(turn.tool_calls)
+    said, actions = fenced(text)
+    parsed = turn.extra.actions if turn.extra is not None else None
+    if parsed:
+        return said, tuple([Action(call_id=c.tool_call_id, tool="bash", arguments=c.command, is_text=True) for c in parsed])
+    return said, actions
+
+
+def _result(turn: Turn, extra: Extra, text: str, talk: Conversation) -> None:
+    unwrapped, code, error = harness.unwrap(text)
+    if extra.raw_output is not None:
+        # The message may show only head and tail of it.
+        unwrapped = "\n".join(part for part in (extra.exception_info, extra.raw_output) if part)
+    if extra.returncode is not None:
+        code = harness.known_code(extra.returncode)
+    talk.result(turn.tool_call_id, unwrapped, exit_code=code, error=True if extra.exception_info else error)
+
+
+def _content(content: str | list[Part] | None) -> str:
+    if isinstance(content, list):
+        return "\n".join(part.text or "" for part in content)
+    return content or ""

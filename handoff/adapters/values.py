@@ -1,0 +1,112 @@
+"""Small values as sources write them, brought to the canonical form: never a guess, ``None`` when in doubt."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from handoff.trajectory import Usage
+
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
+_INSTANCE = re.compile(r"([A-Za-z0-9][\w.-]*?)__([\w.-]+?)-(\d+)(?:_(\d+))?")
+_SMITH = re.compile(r"([A-Za-z0-9][\w-]*?)__([\w.-]+?)\.([0-9a-f]{8})\..+")
+_SPLITS = {"train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
+
+
+def whole(value: Any, bits: int = 63) -> int | None:
+    """An integer that fits a column, else ``None``."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value) if abs(value) < 2.0**53 else None
+    if isinstance(value, int) and -(1 << bits) <= value < 1 << bits:
+        return value
+    return None
+
+
+def real(value: Any) -> float | None:
+    """A finite number, else ``None``."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        value = float(value)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def stamp(value: Any) -> str | None:
+    """A time as recorded: text, or a number's shortest text."""
+    if isinstance(value, str):
+        return value or None
+    number = real(value)
+    if number is None:
+        return None
+    return str(int(number)) if isinstance(value, int) else repr(number)
+
+
+def flag(value: Any) -> bool | None:
+    """A claim the source made; anything but a boolean is unknown."""
+    return value if isinstance(value, bool) else None
+
+
+def commit(value: str | None) -> str | None:
+    """A commit hash, full or short; a branch name or ``HEAD`` pins nothing and is unknown."""
+    return value if value and _COMMIT.fullmatch(value) else None
+
+
+def split(value: str | None) -> str | None:
+    """One of our three splits when the source names one."""
+    return _SPLITS.get((value or "").strip().lower())
+
+
+def repository_of(instance_id: str | None) -> str | None:
+    """``owner/repo`` of an instance id in the SWE-bench or SWE-smith form."""
+    if not instance_id:
+        return None
+    found = _INSTANCE.fullmatch(instance_id) or _SMITH.fullmatch(instance_id)
+    return f"{found[1]}/{found[2]}" if found else None
+
+
+def task_of(instance_id: str | None) -> str | None:
+    """The task of an instance id: several tries of one task carry a number after it."""
+    if not instance_id:
+        return None
+    found = _INSTANCE.fullmatch(instance_id)
+    return instance_id[: found.start(4) - 1] if found and found[4] else instance_id
+
+
+class UsageRow(msgspec.Struct):
+    """Token counts as chat APIs report them."""
+
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cached_tokens: Any = None
+    prompt_cache_hit_tokens: Any = None
+    prompt_tokens_details: Any = None
+
+
+def usage(row: UsageRow | None) -> Usage | None:
+    """Token counts, when at least one is known."""
+    if row is None:
+        return None
+    details = row.prompt_tokens_details
+    prompt = _count(row.prompt_tokens, row.input_tokens)
+    cached = _count(details.get("cached_tokens") if isinstance(details, dict) else None, row.prompt_cache_hit_tokens, row.cached_tokens)
+    completion = _count(row.completion_tokens, row.output_tokens)
+    if prompt is None and cached is None and completion is None:
+        return None
+    return Usage(prompt=prompt, cached=cached, completion=completion)
+
+
+def _count(*values: Any) -> int | None:
+    for value in values:
+        number = whole(value)
+        if number is not None and number >= 0:
+            return number
+    return None

@@ -1,0 +1,172 @@
+"""The place a kata agent acts in: one work tree on disk, a shell in a sandbox, real tests.
+
+``KataLab`` owns what is warm (test server, memo, git templates) and belongs to one process; it lives in
+``lab.py``. Shell lines run in the sandbox's persistent shell, plain pytest lines through the warm test server,
+edits are made by the editor tool on files of the work tree, never through a link out of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+
+from handoff.kata import store, tools
+from handoff.kata.testserver import TestRun
+from handoff.sandbox import Sandbox
+from handoff.takeover import Verdict
+from handoff.trajectory import Action, Observation
+
+COMMAND_SECONDS = 20.0
+_MAX_FILE = 4_000_000
+"""Bytes: a larger file in the work tree is left out of states."""
+
+
+class KataEnvironment:
+    """One state of a kata repository, brought to life. Implements ``takeover.Environment``."""
+
+    def __init__(
+        self,
+        *,
+        work: Path,
+        git_dir: Path,
+        base: Mapping[str, str],
+        open_shell: Callable[[], Sandbox],
+        run_tests: Callable[[str, str], TestRun],
+    ) -> None:
+        """``work``: laid out already; ``base``: the base commit's files, whose tests judge; ``run_tests``: (tree, target)."""
+        self._work = work
+        self._git_dir = git_dir
+        self._base = base
+        self._open_shell = open_shell
+        self._run_tests = run_tests
+        self._shell: Sandbox | None = None
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """True once the agent has submitted."""
+        return self._is_over
+
+    def act(self, action: Action) -> Observation:
+        """Carry out one action."""
+        arguments = tools.arguments_of(action)
+        match action.tool:
+            case "bash" if isinstance(arguments.get("command"), str):
+                return self._bash(action, arguments["command"])
+            case "str_replace_editor" if all(isinstance(arguments.get(k), str) for k in ("path", "old_str", "new_str")):
+                return self._replace(action, arguments["path"], arguments["old_str"], arguments["new_str"])
+            case "submit":
+                self._is_over = True
+                return Observation(call_id=action.call_id, text="Submitted.", exit_code=0, error=False)
+        return _failed(action, f"There is no tool {action.tool!r} with these arguments.")
+
+    def _bash(self, action: Action, command: str) -> Observation:
+        target = tools.pytest_target(command)
+        if target is not None:
+            run = self._run_tests(store.tree_id(self.files()), target)
+            return Observation(
+                call_id=action.call_id, text=run.output, exit_code=run.exit_code, error=None if run.exit_code == 0 else True
+            )
+        if self._shell is None:
+            self._shell = self._open_shell()
+        return self._shell.run(command, COMMAND_SECONDS).observation(action.call_id)
+
+    def _replace(self, action: Action, path: str, old: str, new: str) -> Observation:
+        file = self._inside(path)
+        if file is None:
+            return _failed(action, f"{path} is not a file of the repository.")
+        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        count = text.count(old) if old else 0
+        if count != 1:
+            return _failed(action, f"old_str occurs {count} times in {path}; it must occur exactly once.")
+        file.write_bytes(text.replace(old, new, 1).encode("utf-8", "surrogateescape"))
+        return Observation(call_id=action.call_id, text=f"The file {path} has been edited.", exit_code=0, error=False)
+
+    def _inside(self, path: str) -> Path | None:
+        """The plain file of the work tree that ``path`` names; ``None`` for anything else, links included."""
+        parts = PurePosixPath(path.removeprefix("/repo/")).parts
+        if not parts or parts[0] in ("/", ".git") or ".." in parts or "\0" in path:
+            return None
+        place = self._work
+        for part in parts:
+            place = place / part
+            if place.is_symlink():
+                return None
+        return place if place.is_file() else None
+
+    def files(self) -> dict[str, str]:
+        """Path → text of the present work tree: plain files only, without ``.git`` and bytecode."""
+        found: dict[str, str] = {}
+        _walk(self._work, "", found)
+        return dict(sorted(found.items()))
+
+    def tree(self) -> str:
+        """The git tree of the present state, written into the store."""
+        return store.write_tree(self._git_dir, self.files())
+
+    def verdict(self) -> Verdict:
+        """All tests of the base commit on the present state."""
+        present = self.files()
+        judged = {path: text for path, text in present.items() if not _is_judging(path)}
+        judged |= {path: text for path, text in self._base.items() if _is_judging(path)}
+        if judged != present:
+            for path in sorted(present):
+                if _is_judging(path):
+                    (self._work / path).unlink()
+            write_files(self._work, {path: text for path, text in judged.items() if _is_judging(path)})
+        run = self._run_tests(store.tree_id(judged), "")
+        if judged != present:  # the state is the agent's again
+            for path in self._base:
+                if _is_judging(path):
+                    (self._work / path).unlink(missing_ok=True)
+            write_files(self._work, {path: text for path, text in present.items() if _is_judging(path)})
+        counts = run.counts
+        return Verdict(solved=run.exit_code == 0, passed=counts.get("passed", 0), total=sum(counts.values()))
+
+    def close(self) -> None:
+        """End the shell and what runs in it."""
+        self._is_over = True
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
+
+
+def _is_judging(path: str) -> bool:
+    """Files that decide what the tests say: an agent's changes to them do not count."""
+    name = path.rsplit("/", 1)[-1]
+    return path.startswith("tests/") or name in ("conftest.py", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def _failed(action: Action, text: str) -> Observation:
+    return Observation(call_id=action.call_id, text=text, exit_code=1, error=True)
+
+
+def _walk(folder: Path, prefix: str, found: dict[str, str]) -> None:
+    for entry in folder.iterdir():
+        name = prefix + entry.name
+        if entry.name in (".git", "__pycache__"):
+            continue
+        mode = entry.lstat()
+        if stat.S_ISDIR(mode.st_mode):
+            _walk(entry, name + "/", found)
+        elif stat.S_ISREG(mode.st_mode) and mode.st_size <= _MAX_FILE:
+            found[name] = entry.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write plain text files into a folder that no agent runs in yet."""
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a folder, links themselves and not what they point to."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

@@ -1,0 +1,46 @@
+"""Where untrusted commands run: ``open_sandbox`` and what can be opened on this machine.
+
+::
+
+    base.py         the protocol, its limits, its answer
+    shell.py        the persistent bash that both back ends drive
+    watch.py        memory, processes and disk of a running sandbox
+    bubblewrap.py   the default: namespaces, no network, read-only system
+    host.py         a plain subprocess with resource limits; only when asked for by name
+    files.py        reading and writing a work folder that an agent has touched
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from handoff.errors import SandboxError
+from handoff.sandbox import bubblewrap, host
+from handoff.sandbox.base import Completed, Limits, Sandbox, python_paths
+from handoff.sandbox.host import WARNING as HOST_WARNING
+
+__all__ = ["HOST_WARNING", "Completed", "Limits", "Sandbox", "available", "open_sandbox", "python_paths"]
+
+
+def open_sandbox(name: str, workdir: Path, *, limits: Limits | None = None, read_only: Sequence[Path] = ()) -> Sandbox:
+    """A sandbox over ``workdir``, the only folder its commands can change.
+
+    ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter).
+    ``SandboxError`` when there is no such back end or it cannot work here; never falls back to a weaker one.
+    """
+    limits = limits if limits is not None else Limits()
+    if not workdir.is_dir():
+        raise SandboxError(f"the work folder {workdir} does not exist")
+    match name:
+        case "bubblewrap":
+            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only)
+        case "host":
+            return host.Host(workdir, limits=limits)
+        case _:
+            raise SandboxError(f"no sandbox {name!r}; there are: bubblewrap, host")
+
+
+def available() -> dict[str, str | None]:
+    """Each back end with the reason why it cannot work here, or ``None`` when it can."""
+    return {"bubblewrap": bubblewrap.missing(), "host": host.missing()}

@@ -1,0 +1,98 @@
+"""What every sandbox promises: one protocol, its limits and its answer.
+
+The back ends are ``bubblewrap.py`` and ``host.py``; the shell they share is ``shell.py``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from handoff.trajectory import Observation
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sandbox may use. Whoever passes a limit is stopped, and the observation says so."""
+
+    memory_mb: int = 2048
+    """Of all processes together (resident), and of each one's private writable memory."""
+    processes: int = 256
+    """Alive at once."""
+    file_mb: int = 256
+    """Size of any one file."""
+    disk_mb: int = 2048
+    """Growth of the work folder during one command."""
+    wall_s: float = 60.0
+    """Seconds one command may take, unless the call says otherwise."""
+    output_kb: int = 64
+    """Output kept of one command: its beginning and its end."""
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """One command that ended, in one way or another."""
+
+    exit_code: int | None
+    """As bash reports it. ``None``: it was stopped, so there is none."""
+    output: str
+    """Standard output and error in the order written. Invalid UTF-8 becomes U+FFFD; NUL and escapes are kept."""
+    timed_out: bool = False
+    is_truncated: bool = False
+    """Part of the output was left out; the gap is marked in ``output``."""
+    seconds: float = 0.0
+    notice: str = ""
+    """What the sandbox has to say to the agent (stopped, started again); empty when all went well."""
+
+    @property
+    def text(self) -> str:
+        """What an agent is shown: the output, then the notice on its own line."""
+        if not self.notice:
+            return self.output
+        gap = "\n" if self.output and not self.output.endswith("\n") else ""
+        return f"{self.output}{gap}{self.notice}"
+
+    def observation(self, call_id: str | None = None) -> Observation:
+        """The same as an observation of a trajectory."""
+        return Observation(
+            call_id=call_id,
+            text=self.text,
+            exit_code=self.exit_code,
+            error=None if self.exit_code == 0 else True,
+        )
+
+
+class Sandbox(Protocol):
+    """A place to run an untrusted agent's commands. Not safe for use by two threads at once.
+
+    It belongs to the thread that opened it and dies with it.
+    """
+
+    root: str
+    """The work folder as commands see it: ``/repo`` in a jail, the real path on the host."""
+
+    def run(self, command: str, timeout_s: float | None = None) -> Completed:
+        """Run one shell command in the persistent shell. Never raises for anything the command does;
+        ``SandboxError`` when the sandbox itself cannot go on."""
+        ...
+
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """A helper process in a jail of the same kind over the same work folder, with pipes for stdin and stdout.
+
+        It outlives restarts of the shell, has a private /tmp of its own, and ends at ``close``.
+        """
+        ...
+
+    def close(self) -> None:
+        """End everything that runs in it. The work folder stays. May be called twice."""
+        ...
+
+
+def python_paths() -> tuple[Path, ...]:
+    """The folders this interpreter and its packages live in, for ``read_only``."""
+    import sys
+
+    found = {Path(p).absolute() for p in (sys.prefix, sys.base_prefix)}
+    return tuple(sorted(found))

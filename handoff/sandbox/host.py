@@ -1,0 +1,2 @@
+WARNING=""
+def missing(): return "x"

@@ -1,0 +1,296 @@
+"""One bash that stays: the part that all back ends share.
+
+A command is sent through a pipe and evaluated in the shell itself, so ``cd`` and variables last. Its output
+comes through a second pipe, and the word that it has ended through a third, which the command does not hold:
+nothing a command prints can be mistaken for its end. A shell that ended, hung or was stopped is started
+again, in the folder it was last known to be in, when the next command comes.
+
+What the shell is confined by is decided by the command line it is given (``bubblewrap.py``, ``host.py``).
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import os
+import re
+import select
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from handoff.errors import SandboxError
+from handoff.sandbox.base import Completed, Limits
+from handoff.sandbox.watch import Tree, Watch
+
+FLOOD_MB = 64
+"""A command that writes more output than this is stopped."""
+
+PLAIN_ENVIRONMENT: dict[str, str] = {
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "agent",
+    "GIT_AUTHOR_EMAIL": "agent@localhost",
+    "GIT_COMMITTER_NAME": "agent",
+    "GIT_COMMITTER_EMAIL": "agent@localhost",
+    # The work folder may belong to another user id than the one seen inside.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+    # Byte code would show up in the work folder as a change nobody made.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""The whole environment of a command, but for PATH and HOME. Nothing of the host's own is passed on."""
+
+_HEADER = 10  # digits, twice: serial number and length in bytes
+# $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
+_LOOP = (
+    'exec 3<&0 4>&"$1" </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
+    "while IFS= read -r -u 3 -N {n} __serial && IFS= read -r -u 3 -N {n} __size"
+    ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
+    'eval "$__command" </dev/null 3<&- 4>&-; '
+    "builtin printf '%s %d %s\\0' \"$__serial\" \"$?\" \"$PWD\" >&4; done"
+).format(n=_HEADER)
+_ENDED = re.compile(rb"(\d{10}) (\d{1,3}) (/.*)", re.DOTALL)
+
+
+def limits_script(limits: Limits, *, processes: bool) -> str:
+    """Shell commands that set this process's hard limits, for all it starts. They cannot be raised again.
+
+    ``processes``: also bound their number, which the kernel counts per user and user namespace.
+    """
+    parts = [
+        "ulimit -c 0",
+        f"ulimit -f {limits.file_mb * 1024}",
+        f"ulimit -d {limits.memory_mb * 1024}",
+        "ulimit -n 1024 2>/dev/null",
+    ]
+    if processes:
+        parts.append(f"ulimit -u {limits.processes}")
+    return "; ".join(parts)
+
+
+class PersistentShell:
+    """Drives one bash.
+
+    ``launch(argv, pass_fds)`` starts a process confined as the back end wants, with stdin and stdout as pipes
+    and stderr into stdout; ``stop(process)`` kills it with all it started, and returns when they are gone.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        limits: Limits,
+        watch: Watch,
+        launch: Callable[[Sequence[str], Sequence[int]], subprocess.Popen[bytes]],
+        stop: Callable[[subprocess.Popen[bytes]], None],
+        prologue: str,
+    ) -> None:
+        self._root = root
+        self._cwd = root
+        self._limits = limits
+        self._watch = watch
+        self._launch = launch
+        self._stop = stop
+        self._prologue = prologue
+        self._serial = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tree: Tree | None = None
+        self._status = -1
+        self._start()
+
+    # -- one command ----------------------------------------------------------------------------
+
+    def run(self, command: str, timeout_s: float | None) -> Completed:
+        """See ``Sandbox.run``."""
+        started = time.monotonic()
+        if "\0" in command:
+            return Completed(exit_code=None, output="", notice="[Not run: the command holds a NUL byte.]")
+        wall_s = self._limits.wall_s if timeout_s is None else timeout_s
+        code = command.encode("utf-8", "replace")
+        kept = _Kept(self._limits.output_kb * 1024)
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._start()
+        assert self._tree is not None
+        self._serial += 1
+        self._watch.is_busy = True
+        try:
+            ended, reason = self._exchange(b"%010d%010d%s" % (self._serial, len(code), code), kept, started + wall_s)
+        finally:
+            self._watch.is_busy = False
+        exit_code: int | None = None
+        notice = ""
+        if ended is not None:
+            exit_code, self._cwd = ended
+        else:
+            gone = reason is None and self._tree.reason is None
+            process = self._process
+            self._end()
+            if gone:
+                exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+            notice = self._explain(reason or self._tree.reason, wall_s)
+        return Completed(
+            exit_code=exit_code,
+            output=kept.text(),
+            timed_out=reason == "time",
+            is_truncated=kept.left_out > 0,
+            seconds=time.monotonic() - started,
+            notice=notice,
+        )
+
+    def _exchange(
+        self, request: bytes, kept: _Kept, deadline: float
+    ) -> tuple[tuple[int, str] | None, str | None]:
+        """Send and listen. ((exit code, folder), None), or (None, why it was given up; None: the shell ended)."""
+        assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
+        to, out, status = self._process.stdin.fileno(), self._process.stdout.fileno(), self._status
+        poll = select.poll()
+        poll.register(out, select.POLLIN)
+        poll.register(status, select.POLLIN)
+        request = _send(to, request)
+        if request:
+            poll.register(to, select.POLLOUT)
+        word = b""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None, "time"
+            ready = dict(poll.poll(left * 1000 + 1))
+            if to in ready:
+                request = _send(to, request)
+                if not request:
+                    poll.unregister(to)
+            if out in ready:
+                data = os.read(out, 65_536)
+                if not data:  # nobody can write any more: all of them ended
+                    return None, None
+                kept.add(data)
+                if kept.total > FLOOD_MB << 20:
+                    return None, "output"
+            if status in ready:
+                data = os.read(status, 4096)
+                if not data:
+                    kept.add(_waiting(out))
+                    return None, None
+                word += data
+                while b"\0" in word:
+                    line, word = word.split(b"\0", 1)
+                    ended = _ENDED.fullmatch(line)
+                    if ended is None or int(ended[1]) > self._serial:
+                        return None, "protocol"
+                    if int(ended[1]) == self._serial:
+                        kept.add(_waiting(out))
+                        return (int(ended[2]), os.fsdecode(ended[3])), None
+                if len(word) > 8192:
+                    return None, "protocol"
+
+    def _explain(self, reason: str | None, wall_s: float) -> str:
+        limits = self._limits
+        why = {
+            None: "The shell ended.",
+            "time": f"Stopped after {wall_s:g} s: the command took too long.",
+            "output": f"Stopped: more than {FLOOD_MB} MB of output.",
+            "memory": f"Stopped: more than {limits.memory_mb} MB of memory in use.",
+            "processes": f"Stopped: more than {limits.processes} processes.",
+            "disk": f"Stopped: the work folder grew by more than {limits.disk_mb} MB.",
+            "protocol": "Stopped: the command wrote to the sandbox's own channel.",
+        }[reason]
+        return f"[{why} A new shell starts in {self._cwd}; variables and background processes are gone.]"
+
+    # -- the process ----------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        mine, theirs = os.pipe()
+        try:
+            script = f"{self._prologue}; {_LOOP}"
+            argv = ["bash", "--norc", "--noprofile", "-c", script, "bash", str(theirs), self._cwd, self._root]
+            process = self._launch(argv, (theirs,))
+        except OSError as error:
+            os.close(mine)
+            raise SandboxError(f"the sandbox's shell does not start: {error}") from error
+        finally:
+            os.close(theirs)
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        self._process, self._status = process, mine
+        self._tree = self._watch.add(process.pid, lambda: self._stop(process))
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        if self._tree is not None:
+            self._watch.remove(self._tree)
+        self._stop(process)
+        os.close(self._status)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def close(self) -> None:
+        """End the shell and all it started."""
+        self._end()
+
+
+class _Kept:
+    """The beginning and the end of an output, in bounded memory."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 4 * self._half:
+            del self._tail[: -self._half]
+
+    @property
+    def left_out(self) -> int:
+        return max(0, self.total - 2 * self._half)
+
+    def text(self) -> str:
+        if not self.left_out:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        # Cutting may have split a character: its remains are no part of the output.
+        head = re.sub(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", b"", bytes(self._head))
+        tail = re.sub(rb"\A[\x80-\xbf]{1,3}", b"", bytes(self._tail[-self._half :]))
+        gap = self.total - len(head) - len(tail)
+        return f"{head.decode('utf-8', 'replace')}\n[... {gap} bytes left out ...]\n{tail.decode('utf-8', 'replace')}"
+
+
+def _send(pipe: int, data: bytes) -> bytes:
+    """Write what fits; the rest comes back. A shell that is gone shows up when it is read from."""
+    try:
+        return data[os.write(pipe, data) :]
+    except BlockingIOError:
+        return data
+    except BrokenPipeError:
+        return b""
+
+
+def _waiting(pipe: int) -> bytes:
+    """What is in the pipe now: all that was written before the command's end, and never more than a pipeful."""
+    size = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return os.read(pipe, size[0]) if size[0] else b""
+
+
+def command_environment(home: str, path: Sequence[str], extra: Mapping[str, str]) -> dict[str, str]:
+    """All variables a command sees. ``path``: folders before the system's own."""
+    system = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+    return {**PLAIN_ENVIRONMENT, "HOME": home, "PATH": ":".join([*path, *system]), **extra}

@@ -1,0 +1,116 @@
+"""The agents that take over: one protocol, one file per kind.
+
+::
+
+    policy.py   a learned or scripted policy that proposes one action at a time (embedded)
+    replay.py   the recorded continuation, carried out again (reference)
+
+What is said between a successor and its takeover is defined here; the loop is ``takeover.py``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from handoff.trajectory import Action, Message, Observation, Usage
+
+
+class Briefing(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a successor is told before its first action (``docs/science.md §3``)."""
+
+    task: str
+    view: str
+    """Name of the view: ``repo``, ``trace``, ``summary``, ``structured``."""
+    view_text: str
+    """The view block as rendered; empty for ``repo``."""
+    preamble: str
+    """The takeover preamble: every successor knows that it takes over, also under ``repo``."""
+    tools: str = "[]"
+    """Tool definitions, a JSON array in OpenAI form."""
+
+    def messages(self) -> tuple[Message, ...]:
+        """The opening of the conversation in the order of §3: preamble, view block, task."""
+        parts = (self.preamble, self.view_text, self.task)
+        return tuple(Message(role="user", text=part) for part in parts if part)
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of a successor."""
+
+    text: str = ""
+    thought: str = ""
+    actions: tuple[Action, ...] = ()
+    completion_tokens: int | None = None
+    """As the successor's own model counted them. ``None``: it does not say."""
+    usage: Usage | None = None
+    """Everything its endpoint reported, in the endpoint's own tokenizer."""
+    cost: float | None = None
+    """US dollars."""
+    model: str | None = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """The probe (``docs/science.md §6``): which of these subtasks are done, and what comes next?"""
+
+    nodes: tuple[tuple[str, str], ...]
+    """(opaque id, node), shuffled, decoys among them. Only the ids are shown beside each node's wording."""
+
+    @staticmethod
+    def about(nodes: Iterable[str], decoys: Iterable[str], rng: random.Random) -> Question:
+        """The question over true subtasks and decoys. Same ``rng`` state, same question."""
+        every = sorted({*nodes, *decoys})
+        rng.shuffle(every)
+        return Question(nodes=tuple((f"q{number:02d}", node) for number, node in enumerate(every, 1)))
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a successor answered. ``None`` in a field: no valid answer, which is missing and not wrong."""
+
+    done: tuple[str, ...] | None = None
+    """Nodes (not ids) believed done."""
+    plan: tuple[str, ...] | None = None
+    """Keys it means to work through, in order, each ``kind target``."""
+
+
+class Session(Protocol):
+    """One successor at work on one takeover."""
+
+    def reply(self) -> Reply | None:
+        """The next answer; ``None`` when it gives up without submitting. ``SuccessorError`` when it cannot act."""
+        ...
+
+    def recall(self, reply: Reply) -> None:
+        """Take ``reply`` as the next answer, given before an interruption. Nothing may be paid for.
+
+        A session whose replies cost nothing and repeat exactly may simply call ``reply()`` and drop the result.
+        """
+        ...
+
+    def observe(self, observations: tuple[Observation, ...]) -> None:
+        """What came back for the last answer, one per action."""
+        ...
+
+    def probe(self, question: Question) -> Answer | None:
+        """Answer on a side branch that is never appended to the run. ``None``: cannot answer.
+
+        Whether this was called or not must change nothing about later replies.
+        """
+        ...
+
+
+class Successor(Protocol):
+    """An agent that can take over."""
+
+    kind: str
+    """``policy``, ``replay``, ``openai``, ``command``."""
+    name: str
+    digest: str
+    """Content hash of all that decides its behaviour: weights, model name, parameters, prompt."""
+
+    def start(self, briefing: Briefing, seed: int) -> Session:
+        """A fresh session. Same briefing, seed and observations: same replies, as far as the kind can promise."""
+        ...

@@ -1,0 +1,421 @@
+"""Takeovers: one real run of one successor from one handoff point under one view.
+
+``run_takeover`` is the loop: ask, record, act, observe, until the successor submits, gives up or has spent
+its budget. What it costs is counted as ``docs/science.md §9`` says. Where the actions take effect is the
+``Environment``'s business, who acts is the ``Successor``'s (``successors/``), what survives a kill is the
+``Journal``'s (``journal.py``). Measures of a run are in ``diagnosis/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from handoff.errors import SuccessorError
+from handoff.identity import canonical_json, identify
+from handoff.journal import Journal, Log
+from handoff.successors import Answer, Briefing, Question, Reply, Session, Successor
+from handoff.tokens import MESSAGE_OVERHEAD, TOKENIZER, count_tokens
+from handoff.trajectory import Action, Observation, Step, Usage
+
+__all__ = [
+    "Answer",
+    "Briefing",
+    "Budget",
+    "Environment",
+    "Journal",
+    "Question",
+    "Reply",
+    "Session",
+    "Successor",
+    "Takeover",
+    "Verdict",
+    "run_takeover",
+    "takeover_identity",
+]
+
+Status: TypeAlias = Literal["submitted", "step_limit", "token_limit", "error", "stopped"]
+Provenance: TypeAlias = Literal["executed", "replayed"]
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What one takeover may spend. Both are checked before a call is made, so neither is ever exceeded."""
+
+    steps: int
+    """Model calls."""
+    prompt_tokens: int
+    """Summed over the calls."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the task's own tests say about the final state. ``None``: they could not be run."""
+
+    solved: bool | None
+    passed: int | None = None
+    total: int | None = None
+
+
+class Environment(Protocol):
+    """The frozen state at a point, brought to life."""
+
+    def act(self, action: Action) -> Observation:
+        """Carry out one action. What the action does wrong comes back as text; it never raises for that."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """True once the successor has submitted."""
+        ...
+
+    def tree(self) -> str:
+        """The git tree of the present state, written into the repository's store."""
+        ...
+
+    def verdict(self) -> Verdict:
+        """Judge the present state."""
+        ...
+
+    def close(self) -> None:
+        """End everything that runs in it. May be called twice."""
+        ...
+
+
+class Takeover(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run did and cost: the part of a ``takeover_runs`` row that the run itself decides."""
+
+    takeover_id: str
+    view: str
+    successor: str
+    """Kind of successor."""
+    successor_name: str
+    successor_digest: str
+    seed: int
+    provenance: Provenance
+    status: Status
+    solved: bool | None
+    tests_passed: int | None
+    tests_total: int | None
+    steps: int
+    """Model calls answered."""
+    events: int
+    """Actions and the observations that came back."""
+    first_prompt_tokens: int
+    prompt_tokens: int
+    """Σ over calls of the prompt's length."""
+    cached_tokens: int | None
+    """As the endpoint counted. ``None``: it did not say at some call."""
+    completion_tokens: int
+    note_tokens: int
+    """Spent on writing the view."""
+    tokenizer: str
+    final_tree: str
+    probe_done: tuple[str, ...] | None
+    probe_plan: tuple[str, ...] | None
+    transcript: tuple[Step, ...]
+    note: str
+    """What could not be had or went otherwise than planned, in words; empty when nothing."""
+
+    def columns(self) -> dict[str, object]:
+        """The columns of ``takeover_runs`` that this run fills, as plain values."""
+        own = {name: getattr(self, name) for name in self.__struct_fields__ if name != "successor_name"}
+        own["transcript"] = canonical_json(self.transcript).decode()
+        for name in ("probe_done", "probe_plan"):
+            own[name] = None if own[name] is None else list(own[name])
+        return own
+
+
+def read_transcript(text: str) -> tuple[Step, ...]:
+    """The steps of a ``takeover_runs.transcript`` cell."""
+    return msgspec.json.decode(text, type=tuple[Step, ...])
+
+
+def takeover_identity(
+    point_id: str, view_id: str, variant_id: str | None, successor_digest: str, seed: int, budget: Budget
+) -> str:
+    """The name of a run: all that decides it. Equal runs are run once."""
+    return identify(
+        "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens
+    )
+
+
+# -- what the journal holds of one run, in order: Probed?, (Replied, Observed)*, Finished ------------------
+
+
+class Probed(msgspec.Struct, frozen=True, kw_only=True, tag="probed"):
+    """The probe's answer as given."""
+
+    answer: Answer | None
+    note: str = ""
+
+
+class Replied(msgspec.Struct, frozen=True, kw_only=True, tag="replied"):
+    """A reply, recorded before it is used. ``None``: the successor gave up; ``error``: it could not act."""
+
+    reply: Reply | None
+    error: str = ""
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True, tag="observed"):
+    """What came back for the last reply, recorded before the successor sees it."""
+
+    observations: tuple[Observation, ...]
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+    """The run is over and is never run again."""
+
+    takeover: Takeover
+
+
+Entry: TypeAlias = Probed | Replied | Observed | Finished
+EntryType = TypeVar("EntryType", Probed, Replied, Observed)
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Probed | Replied | Observed | Finished)
+
+
+def run_takeover(
+    *,
+    takeover_id: str,
+    briefing: Briefing,
+    successor: Successor,
+    environment: Environment | Callable[[], Environment],
+    budget: Budget,
+    seed: int,
+    question: Question | None,
+    journal: Journal,
+    note_tokens: int = 0,
+) -> Takeover:
+    """Run one takeover, or go on with it, or return it when it was finished before.
+
+    ``environment`` may be a function that opens one: it is called only if something is left to run, and what
+    it opened is closed here (an environment given open is closed by whoever opened it). It always starts at the
+    frozen state: after an interruption the recorded actions are carried out again, the recorded replies are
+    not asked for again, and the successor is shown the observations it saw then.
+
+    ``question``: the probe, put before the first action; ``None`` asks nothing. ``note_tokens``: what writing
+    the view cost. A ``SuccessorError`` ends the run with status ``error``; a ``SandboxError`` of the environment
+    is raised, and the run can be gone on with later.
+    """
+    run = canonical_json((briefing, question, successor.digest, seed, budget, note_tokens))
+    with journal.open(f"{takeover_id}.{identify('i', run)[2:14]}") as log:
+        past = tuple(_DECODER.decode(entry) for entry in log.entries)
+        if past and isinstance(past[-1], Finished):
+            return past[-1].takeover
+        is_ours = callable(environment)
+        place = environment() if callable(environment) else environment
+        try:
+            recorder = _Recorder(log, past)
+            takeover = _run(takeover_id, briefing, successor, place, budget, seed, question, recorder, note_tokens)
+            recorder.finish(takeover)
+        finally:
+            if is_ours:
+                place.close()
+    return takeover
+
+
+class _Recorder:
+    """Hands out what the journal already holds; records what is new before anyone uses it."""
+
+    def __init__(self, log: Log, past: tuple[Entry, ...]) -> None:
+        self._log = log
+        self._past = list(reversed(past))
+        self.notes: list[str] = []
+
+    def probe(self, session: Session, question: Question) -> Probed:
+        if self._past:
+            entry = self._past.pop()
+            assert isinstance(entry, Probed), "the journal's name fixes whether there is a probe"
+            return entry
+        try:
+            probed = Probed(answer=session.probe(question))
+        except SuccessorError as error:
+            probed = Probed(answer=None, note=str(error))
+        return self._write(probed)
+
+    def reply(self, session: Session) -> Replied:
+        if self._past:
+            entry = self._past.pop()
+            assert isinstance(entry, Replied), "replies and observations alternate"
+            if entry.reply is not None:
+                session.recall(entry.reply)
+            return entry
+        try:
+            replied = Replied(reply=session.reply())
+        except SuccessorError as error:
+            replied = Replied(reply=None, error=str(error) or type(error).__name__)
+        return self._write(replied)
+
+    def observed(self, step: int, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        if self._past:
+            entry = self._past.pop()
+            assert isinstance(entry, Observed), "replies and observations alternate"
+            if entry.observations != observations:
+                self.notes.append(f"step {step} gave another observation when it was carried out again")
+            return entry.observations
+        return self._write(Observed(observations=observations)).observations
+
+    def finish(self, takeover: Takeover) -> None:
+        self._log.append(msgspec.json.encode(Finished(takeover=takeover)), is_last=True)
+
+    def _write(self, entry: EntryType) -> EntryType:
+        entry, line = _storable(entry)
+        self._log.append(line)
+        return entry
+
+
+class _Meter:
+    """Counts the conversation as it grows: each message once, each call at the length it has by then."""
+
+    def __init__(self, briefing: Briefing) -> None:
+        self.length = count_tokens(briefing.tools) + sum(_size(m.text) for m in briefing.messages())
+        self.first = self.length
+        self.prompt = 0
+        self.completion = 0
+        self.cached: int | None = 0
+
+    def call(self, reply: Reply) -> None:
+        own = count_tokens(reply.text) + count_tokens(reply.thought)
+        own += sum(count_tokens(action.tool) + count_tokens(action.arguments) for action in reply.actions)
+        self.prompt += self.length
+        self.completion += own
+        self.length += own + MESSAGE_OVERHEAD
+        cached = reply.usage.cached if reply.usage is not None else None
+        self.cached = None if cached is None or self.cached is None else self.cached + cached
+
+    def observe(self, observations: tuple[Observation, ...]) -> None:
+        self.length += sum(_size(observation.text) for observation in observations)
+
+
+def _run(
+    takeover_id: str,
+    briefing: Briefing,
+    successor: Successor,
+    environment: Environment,
+    budget: Budget,
+    seed: int,
+    question: Question | None,
+    recorder: _Recorder,
+    note_tokens: int,
+) -> Takeover:
+    session = successor.start(briefing, seed)
+    meter = _Meter(briefing)
+    notes: list[str] = []
+    answer = Answer()
+    if question is not None:
+        answer, remark = _valid(recorder.probe(session, question), question)
+        notes += [remark] if remark else []
+    transcript: list[Step] = []
+    status: Status
+    while True:
+        if len(transcript) >= budget.steps:
+            status = "step_limit"
+            break
+        if meter.prompt + meter.length > budget.prompt_tokens:
+            status = "token_limit"
+            break
+        replied = recorder.reply(session)
+        reply = replied.reply
+        if reply is None:
+            status = "error" if replied.error else "stopped"
+            notes += [replied.error] if replied.error else []
+            break
+        meter.call(reply)
+        observations = recorder.observed(len(transcript) + 1, _act(environment, reply.actions))
+        meter.observe(observations)
+        transcript.append(_step(reply, observations))
+        if environment.is_over:
+            status = "submitted"
+            break
+        session.observe(observations)
+    verdict = environment.verdict()
+    return Takeover(
+        takeover_id=takeover_id,
+        view=briefing.view,
+        successor=successor.kind,
+        successor_name=successor.name,
+        successor_digest=successor.digest,
+        seed=seed,
+        provenance="replayed" if successor.kind == "replay" else "executed",
+        status=status,
+        solved=verdict.solved,
+        tests_passed=verdict.passed,
+        tests_total=verdict.total,
+        steps=len(transcript),
+        events=sum(len(s.actions) + sum(o.missing is None for o in s.observations) for s in transcript),
+        first_prompt_tokens=meter.first,
+        prompt_tokens=meter.prompt,
+        cached_tokens=meter.cached if transcript else None,
+        completion_tokens=meter.completion,
+        note_tokens=note_tokens,
+        tokenizer=TOKENIZER,
+        final_tree=environment.tree(),
+        probe_done=answer.done,
+        probe_plan=answer.plan,
+        transcript=tuple(transcript),
+        note="; ".join(notes + recorder.notes),
+    )
+
+
+def _act(environment: Environment, actions: tuple[Action, ...]) -> tuple[Observation, ...]:
+    """Carry out one reply's actions in order; what follows a submission is not carried out."""
+    observations: list[Observation] = []
+    for action in actions:
+        if environment.is_over:
+            observations.append(Observation(call_id=action.call_id, missing="not_executed"))
+        else:
+            observations.append(environment.act(action))
+    return tuple(observations)
+
+
+def _step(reply: Reply, observations: tuple[Observation, ...]) -> Step:
+    usage = reply.usage
+    if usage is None and reply.completion_tokens is not None:
+        usage = Usage(completion=reply.completion_tokens)
+    return Step(
+        text=reply.text,
+        thought=reply.thought,
+        actions=reply.actions,
+        observations=observations,
+        model=reply.model,
+        usage=usage,
+        cost=reply.cost,
+    )
+
+
+def _valid(probed: Probed, question: Question) -> tuple[Answer, str]:
+    """The answer with repetitions dropped. One that names an unknown subtask is missing, not wrong (§6)."""
+    if probed.answer is None:
+        return Answer(), f"probe: {probed.note}" if probed.note else ""
+    known = {node for _, node in question.nodes}
+    done = probed.answer.done
+    remark = ""
+    if done is not None and not known.issuperset(done):
+        done, remark = None, "probe: the answer names a subtask that was not asked about"
+    return Answer(done=None if done is None else tuple(dict.fromkeys(done)), plan=probed.answer.plan), remark
+
+
+def _size(text: str) -> int:
+    return count_tokens(text) + MESSAGE_OVERHEAD
+
+
+# -- bytes ------------------------------------------------------------------------------------------------
+
+
+def _storable(entry: EntryType) -> tuple[EntryType, bytes]:
+    """The entry and its bytes. Lone surrogates, which no file can hold, become U+FFFD before anyone sees them."""
+    try:
+        return entry, msgspec.json.encode(entry)
+    except UnicodeEncodeError:
+        clean = msgspec.convert(_scrub(msgspec.to_builtins(entry)), type(entry))
+        return clean, msgspec.json.encode(clean)
+
+
+def _scrub(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: _scrub(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_scrub(part) for part in value]
+    return value

@@ -1,0 +1,60 @@
+"""Everything Dagster loads: assets, checks, jobs, sensors, schedule, resources. Only assembled here."""
+
+from pathlib import Path
+
+from dagster import Definitions, in_process_executor
+
+from handoff_assets.adversarial_variants import adversarial_variants
+from handoff_assets.checks import checks
+from handoff_assets.curated_training_set import curated_training_set
+from handoff_assets.diagnostics import diagnostics
+from handoff_assets.exports import exports
+from handoff_assets.injected_handoffs import injected_handoffs
+from handoff_assets.jobs import jobs
+from handoff_assets.policy import policy
+from handoff_assets.raw_trajectories import raw_trajectories
+from handoff_assets.repository_states import repository_states
+from handoff_assets.robustness import robustness
+from handoff_assets.round_report import round_report
+from handoff_assets.takeover_runs import takeover_runs
+from handoff_assets.view_renderings import view_renderings
+from resources.project import ProjectResource
+from resources.tracking import TrackingResource
+from sensors.drift import drift_sensor
+from sensors.new_corpus import new_corpus_sensor
+from sensors.schedules import close_round_sensor, round_schedule
+
+ASSETS = (
+    raw_trajectories,
+    repository_states,
+    injected_handoffs,
+    view_renderings,
+    adversarial_variants,
+    takeover_runs,
+    diagnostics,
+    robustness,
+    curated_training_set,
+    exports,
+    policy,
+    round_report,
+)
+
+
+def assemble(root: Path | None = None, tracking: TrackingResource | None = None) -> Definitions:
+    """The definitions over one data folder; ``None`` for ``$HANDOFF_DATA``, or ``data/`` beside the code."""
+    return Definitions(
+        assets=ASSETS,
+        asset_checks=checks,
+        jobs=jobs,
+        sensors=[new_corpus_sensor, close_round_sensor, drift_sensor],
+        schedules=[round_schedule],
+        resources={
+            "project": ProjectResource(root=str(root) if root else None),
+            "tracking": tracking or TrackingResource(),
+        },
+        # Stages are few and coarse, and start their own workers: a process per step would only add imports.
+        executor=in_process_executor,
+    )
+
+
+defs = assemble()

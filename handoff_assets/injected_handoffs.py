@@ -1,0 +1,43 @@
+"""``injected_handoffs``: where recorded runs may be cut."""
+
+from dagster import AssetExecutionContext, MaterializeResult
+
+from handoff_assets.metadata import Summary, materialized
+from handoff_assets.partitions import shards
+from handoff_assets.raw_trajectories import raw_trajectories
+from handoff_assets.repository_states import repository_states
+from handoff_assets.table import table
+from resources.project import ProjectResource
+
+LABELS = Summary(
+    title="points by label",
+    sql="""
+        SELECT label, count(*) AS points, count(DISTINCT task_id) AS tasks, round(avg(h * 1.0 / n_steps), 2) AS mean_position,
+               count(*) FILTER (WHERE gold IS NOT NULL) AS with_gold_continuation
+        FROM (SELECT unnest(labels) AS label, * FROM rows) GROUP BY label ORDER BY label
+    """,
+    label="label",
+    value="points",
+)
+CLASSES = Summary(
+    title="points by state",
+    sql="""
+        SELECT state_status, state_class, count(*) AS points FROM rows
+        GROUP BY ALL ORDER BY state_status, state_class NULLS LAST
+    """,
+)
+
+
+@table("injected_handoffs", group="handoffs", partitions=shards, upstream=[raw_trajectories, repository_states])
+def injected_handoffs(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
+    """One row is one handoff point: the step after which one agent stops and another could start.
+
+    A point carries every label that fits it (milestone, error, first meaningful modification, …) and its sealed
+    targets: what is already done, the plan from here on, the keys of the recorded continuation. Targets never reach a
+    view or a successor.
+    """
+    from handoff.stages import handoffs
+
+    opened = project.open()
+    written = handoffs.injected_handoffs(opened, context.partition_key)
+    return materialized(opened, written, LABELS, CLASSES)

@@ -1,0 +1,22 @@
+"""Jobs: what runs together. One per kind of partition, so that a run is one shard, one shard of a round, or one round."""
+
+from dagster import AssetSelection, define_asset_job
+
+from sensors.jobs import CORPUS, ROUND, TAKEOVER
+
+corpus_job = define_asset_job(
+    CORPUS,
+    selection=AssetSelection.assets("raw_trajectories", "repository_states", "injected_handoffs", "view_renderings"),
+    description="Reads one shard: recorded runs, repository states, handoff points, views.",
+)
+takeover_job = define_asset_job(
+    TAKEOVER,
+    selection=AssetSelection.assets("adversarial_variants", "takeover_runs", "diagnostics"),
+    description="Starts successors from one shard's handoff points in one round, and diagnoses what they did.",
+)
+round_job = define_asset_job(
+    ROUND,
+    selection=AssetSelection.assets("robustness", "curated_training_set", "exports", "policy", "round_report"),
+    description="Closes one round: robustness, training data, exports, policies, report. Wants the round's takeovers first.",
+)
+jobs = [corpus_job, takeover_job, round_job]

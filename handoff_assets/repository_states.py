@@ -1,0 +1,35 @@
+"""``repository_states``: what the repository looked like after every step."""
+
+from dagster import AssetExecutionContext, MaterializeResult
+
+from handoff_assets.metadata import Summary, materialized
+from handoff_assets.partitions import shards
+from handoff_assets.raw_trajectories import raw_trajectories
+from handoff_assets.table import table
+from resources.project import ProjectResource
+
+VERIFICATION = Summary(
+    title="states by verification",
+    sql="""
+        SELECT status, count(*) AS states, count(DISTINCT trajectory_id) AS trajectories,
+               count(DISTINCT tree) AS distinct_trees, any_value(reason ORDER BY reason) AS a_reason
+        FROM rows GROUP BY status ORDER BY status
+    """,
+    label="status",
+    value="states",
+)
+
+
+@table("repository_states", group="corpus", partitions=shards, upstream=[raw_trajectories], kinds=("parquet", "git"))
+def repository_states(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
+    """One row is the repository after one step of one recorded run, as a git tree; step 0 is the base commit.
+
+    Rebuilt by replaying the recorded edits, once per shard. `verified` means that the replay reproduces the recorded
+    final patch and every file the recording shows on the way; a run whose repository is not given is `unverifiable`,
+    and the row says why.
+    """
+    from handoff.stages import corpus
+
+    opened = project.open()
+    written = corpus.repository_states(opened, context.partition_key)
+    return materialized(opened, written, VERIFICATION)

@@ -1,0 +1,49 @@
+"""``takeover_runs``: successors started from handoff points, really executed."""
+
+from dagster import AssetDep, AssetExecutionContext, MaterializeResult
+
+from handoff_assets import progress
+from handoff_assets.adversarial_variants import adversarial_variants
+from handoff_assets.keys import Cells, round_and_shard
+from handoff_assets.metadata import Summary, materialized
+from handoff_assets.partitions import rounds_by_shard, same_shard
+from handoff_assets.table import table
+from handoff_assets.view_renderings import view_renderings
+from resources.project import ProjectResource
+
+OUTCOMES = Summary(
+    title="median steps of a takeover",
+    sql="""
+        SELECT purpose, view, arm, count(*) AS runs, round(avg(solved::INT), 3) AS solved, median(steps) AS steps,
+               median(prompt_tokens) AS prompt_tokens, sum(destroyed_fixes) AS destroyed_fixes
+        FROM rows GROUP BY ALL ORDER BY purpose, view, arm
+    """,
+    group="view",
+    label="arm",
+    value="steps",
+)
+ENDINGS = Summary(
+    title="how takeovers ended",
+    sql="SELECT status, provenance, count(*) AS runs, any_value(note ORDER BY note) AS a_note FROM rows GROUP BY ALL ORDER BY ALL",
+)
+
+
+@table(
+    "takeover_runs",
+    group="takeovers",
+    partitions=rounds_by_shard,
+    upstream=[adversarial_variants, AssetDep(view_renderings, partition_mapping=same_shard)],
+    kinds=("parquet", "git"),
+)
+def takeover_runs(context: AssetExecutionContext, config: Cells, project: ProjectResource) -> MaterializeResult:
+    """One row is one real run of a successor from one handoff point under one view, with its cost and outcome.
+
+    Every reply is journaled before it is used, so that an interrupted run goes on where it stopped and nothing is paid for
+    twice. From the second round on the learned successors come from the *previous* round's `policy`, read through the lake:
+    an edge in time that this graph, which has no cycles, does not draw.
+    """
+    from handoff.stages import takeovers
+
+    opened = project.open()
+    written = takeovers.takeover_runs(opened, *round_and_shard(context), progress.of(context), **config.only())
+    return materialized(opened, written, OUTCOMES, ENDINGS)

@@ -1,0 +1,18 @@
+"""What a successor may spend, and how many run at once."""
+
+from pydantic import Field
+
+from resources.overrides import Overrides
+
+
+class SuccessorResource(Overrides):
+    """Budgets of takeovers. Empty fields are as ``handoff.toml`` says."""
+
+    step_budget: int | None = Field(default=None, description="Model calls one successor may make.")
+    token_budget: int | None = Field(
+        default=None, description="Prompt tokens one successor may spend, summed over its calls."
+    )
+    points_per_run: int | None = Field(
+        default=None, description="Handoff points of one recorded run that successors start from."
+    )
+    workers: int | None = Field(default=None, description="Takeovers run at once.")
