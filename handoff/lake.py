@@ -65,6 +65,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         model=pa.string(),
         licence=pa.string(),
         split=pa.string(),  # train, validation, test: always set (by repository when the source is silent)
+        split_is_given=pa.bool_(),  # true when the source itself names the split
         tools=pa.string(),
         preamble=pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())])),
         n_steps=pa.int32(),
@@ -232,6 +233,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         n_runs=pa.int32(),
         n_points=pa.int32(),
         n_tasks=pa.int32(),
+        n_effective=pa.float64(),  # of a rate: runs corrected for the spread between tasks
         coverage=pa.float64(),  # share of runs with a value
         reason=pa.string(),
     ),

@@ -9,6 +9,9 @@ from handoff_assets.partitions import rounds_by_shard, same_shard
 from handoff_assets.table import table
 from handoff_assets.view_renderings import view_renderings
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
+from resources.sandbox import SandboxResource
+from resources.successor import SuccessorResource
 
 TIERS = Summary(
     title="variants by tier",
@@ -32,14 +35,21 @@ TIERS = Summary(
         AssetDep(view_renderings, partition_mapping=same_shard),
     ],
 )
-def adversarial_variants(context: AssetExecutionContext, config: Cells, project: ProjectResource) -> MaterializeResult:
+def adversarial_variants(
+    context: AssetExecutionContext,
+    config: Cells,
+    project: ProjectResource,
+    repositories: RepositoriesResource,
+    sandbox: SandboxResource,
+    successor: SuccessorResource,
+) -> MaterializeResult:
     """One row is one disturbed handoff point: notes lost, an edit silently reverted, a statement thinned out.
 
-    A disturbance is a recipe (kind, parameters, seed). It must leave the task solvable: where tests can run, the reference
-    solution is executed on the disturbed state and the result kept as `oracle`.
+    A disturbance is a recipe (kind, parameters, seed). It must leave the task solvable: where tests can run,
+    the reference solution is executed on the disturbed state and the result kept as `oracle`.
     """
     from handoff.stages import adversary
 
-    opened = project.open()
+    opened = project.open(repositories, sandbox, successor)
     written = adversary.adversarial_variants(opened, *round_and_shard(context), **config.only())
     return materialized(opened, written, TIERS)

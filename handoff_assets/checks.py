@@ -1,12 +1,14 @@
 """Asset checks: the Great Expectations suite of every table, run on the partition that was just written.
 
-The suites are the committed files ``great_expectations/expectations/<table>.json``, read and never rewritten: they run in
-an ephemeral context. Suites listed in ``BLOCKING`` stop everything downstream when a critical expectation fails: no
-training data is made from figures that do not hold. A failing expectation names the rows by their key.
+The suites are the committed files ``great_expectations/expectations/<table>.json``, read and never rewritten:
+they run in an ephemeral context. Suites listed in ``BLOCKING`` stop everything downstream when a critical
+expectation fails: no training data is made from figures that do not hold. A failing expectation names the rows
+by their key.
 
 Great Expectations takes seconds to import, so it is imported by the first check that runs, not by this module.
 """
 
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -83,6 +85,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
                 if kwarg in expectation.kwargs:
                     named.setdefault(expectation.kwargs[kwarg])
             named.update(dict.fromkeys(expectation.kwargs.get("column_list", ())))
+            if "row_condition" in expectation.kwargs:
+                named.setdefault(expectation.kwargs["row_condition"]["column"]["name"])
         return list(named)
 
 
@@ -119,10 +123,12 @@ def validate(suite: Suite, rows: "pa.Table") -> list[Finding]:
 @cache
 def _runner() -> Any:
     """Great Expectations, opened once per process in memory: nothing is written, nothing is reported home."""
-    from great_expectations.core.expectation_suite import ExpectationSuite
-    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
+        from great_expectations.core.expectation_suite import ExpectationSuite
+        from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
-    import great_expectations as gx
+        import great_expectations as gx
 
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),
@@ -176,7 +182,6 @@ def _check(table: str) -> AssetChecksDefinition:
         description=f"{suite.notes} {stops}\nGreat Expectations suite `expectations/{table}.json`:\n{promises}",
     )
     def check(context: AssetCheckExecutionContext, project: ProjectResource) -> AssetCheckResult:
-        partition = _partition(context)
         lake = project.open().lake
         partitions = _partitions(context, table, lake)
         tables = [lake.read(table, suite.columns(), **partition).select(suite.columns()) for partition in partitions]

@@ -41,8 +41,9 @@ FUNNEL = Summary(
 def curated_training_set(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
     """One row is one training sample, with every gate's verdict and the reason it was chosen.
 
-    Candidates are takeovers that solved their task at a fair price; secrets are replaced, actions that use what the successor
-    could not have known are repaired, moved to a richer view or dropped. What was dropped is in the table `curation_funnel`.
+    Candidates are takeovers that solved their task at a fair price; secrets are replaced, actions that use what
+    the successor could not have known are repaired, moved to a richer view or dropped. What was dropped is in
+    the table `curation_funnel`.
     """
     from handoff.stages import curation
 

@@ -19,7 +19,11 @@ from handoff_assets.round_report import round_report
 from handoff_assets.takeover_runs import takeover_runs
 from handoff_assets.view_renderings import view_renderings
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
+from resources.sandbox import SandboxResource
+from resources.successor import SuccessorResource
 from resources.tracking import TrackingResource
+from resources.writer import WriterResource
 from sensors.drift import drift_sensor
 from sensors.new_corpus import new_corpus_sensor
 from sensors.schedules import close_round_sensor, round_schedule
@@ -50,6 +54,10 @@ def assemble(root: Path | None = None, tracking: TrackingResource | None = None)
         schedules=[round_schedule],
         resources={
             "project": ProjectResource(root=str(root) if root else None),
+            "repositories": RepositoriesResource(),
+            "sandbox": SandboxResource(),
+            "successor": SuccessorResource(),
+            "writer": WriterResource(),
             "tracking": tracking or TrackingResource(),
         },
         # Stages are few and coarse, and start their own workers: a process per step would only add imports.

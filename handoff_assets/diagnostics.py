@@ -29,8 +29,8 @@ MEASURES = Summary(
 def diagnostics(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
     """One row is one measure of one takeover: value, numerator, denominator, and the reason when there is no value.
 
-    Context reconstruction (E_CR), state inference (P_SI, precision, F1), plan continuation (P_PC), robustness (HRS), excess
-    cost and the failure signals beside them. Formulas: docs/science.md §5–§9.
+    Context reconstruction (E_CR), state inference (P_SI, precision, F1), plan continuation (P_PC), robustness
+    (HRS), excess cost and the failure signals beside them. Formulas: docs/science.md §5–§9.
     """
     from handoff.stages import diagnosis
 

@@ -1,9 +1,11 @@
-"""The whole graph from a terminal: ``python -m handoff_assets.driver --data DIR --rounds N`` (what ``handoff demo`` starts).
+"""The whole graph from a terminal: ``python -m handoff_assets.driver --data DIR --rounds N`` (what ``handoff
+demo`` starts).
 
-Every run is an ordinary Dagster run, executed in this process on the instance in ``<data>/dagster``, so that the UI shows
-afterwards what happened. A partition is skipped when its stage is current in the lake *and* the instance recorded exactly
-these bytes; a repeated run therefore starts nothing. A run that was killed is marked as such by the next one, which goes on
-where it stopped. ``--ui PORT`` opens the Dagster UI on the same instance.
+Every run is an ordinary Dagster run, executed in this process on the instance in ``<data>/dagster``, so that
+the UI shows afterwards what happened. A partition is skipped when its stage is current in the lake *and* the
+instance recorded exactly these bytes; a repeated run therefore starts nothing. A run that was killed is marked
+as such by the next one, which goes on where it stopped. ``--ui PORT`` opens the Dagster UI on the same
+instance.
 """
 
 import argparse
@@ -25,7 +27,6 @@ from dagster import (
     DagsterEventType,
     DagsterInstance,
     DagsterRunStatus,
-    InstanceRef,
     RunsFilter,
 )
 
@@ -114,8 +115,8 @@ def run_graph(
 ) -> int:
     """Materialize every shard and ``rounds`` rounds in ``root``; how many runs were started.
 
-    Raises ``RunFailedError`` at the first run that fails, and ``HandoffError`` for what cannot be read at all. ``definitions``
-    are made only when something has to run.
+    Raises ``RunFailedError`` at the first run that fails, and ``HandoffError`` for what cannot be read at all.
+    ``definitions`` are made only when something has to run.
     """
     started = time.monotonic()
     project = Project(root)
@@ -132,17 +133,16 @@ def run_graph(
             if found is not None:
                 for written in found:
                     done += 1
-                    report_progress(
-                        Progress(
-                            stage=written.table,
-                            partition=key,
-                            done=done,
-                            total=total,
-                            elapsed=time.monotonic() - started,
-                            written=written,
-                            is_skipped=True,
-                        )  # fmt: skip
+                    at = Progress(
+                        stage=written.table,
+                        partition=key,
+                        done=done,
+                        total=total,
+                        elapsed=time.monotonic() - started,
+                        written=written,
+                        is_skipped=True,
                     )
+                    report_progress(at)
                 continue
 
             def listen(step: progress.Step, done_before: int = done) -> None:
@@ -174,7 +174,7 @@ def open_instance(root: Path) -> DagsterInstance:
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "dagster.yaml").exists():
         shutil.copyfile(CHECKOUT / "dagster.yaml", home / "dagster.yaml")
-    return DagsterInstance.from_ref(InstanceRef.from_dir(str(home)))
+    return DagsterInstance.from_config(str(home))
 
 
 def open_ui(root: Path, port: int) -> int:
@@ -204,7 +204,8 @@ def _plan(project: Project, rounds: int) -> list[tuple[str, str]]:
 
 
 def _recorded(instance: DagsterInstance, project: Project, job: str, key: str) -> list[Written] | None:
-    """What ``job`` would find for ``key`` if it ran: all tables current, and recorded with these very bytes; else ``None``."""
+    """What ``job`` would find for ``key`` if it ran: all tables current, and recorded with these very bytes;
+    else ``None``."""
     reading = Project(project.root, project.settings)
     reading.lake = _Reading(project.lake.root)
     found = []

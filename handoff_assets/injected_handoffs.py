@@ -8,11 +8,13 @@ from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.repository_states import repository_states
 from handoff_assets.table import table
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
 
 LABELS = Summary(
     title="points by label",
     sql="""
-        SELECT label, count(*) AS points, count(DISTINCT task_id) AS tasks, round(avg(h * 1.0 / n_steps), 2) AS mean_position,
+        SELECT label, count(*) AS points, count(DISTINCT task_id) AS tasks,
+               round(avg(h * 1.0 / n_steps), 2) AS mean_position,
                count(*) FILTER (WHERE gold IS NOT NULL) AS with_gold_continuation
         FROM (SELECT unnest(labels) AS label, * FROM rows) GROUP BY label ORDER BY label
     """,
@@ -29,7 +31,9 @@ CLASSES = Summary(
 
 
 @table("injected_handoffs", group="handoffs", partitions=shards, upstream=[raw_trajectories, repository_states])
-def injected_handoffs(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
+def injected_handoffs(
+    context: AssetExecutionContext, project: ProjectResource, repositories: RepositoriesResource
+) -> MaterializeResult:
     """One row is one handoff point: the step after which one agent stops and another could start.
 
     A point carries every label that fits it (milestone, error, first meaningful modification, …) and its sealed
@@ -38,6 +42,6 @@ def injected_handoffs(context: AssetExecutionContext, project: ProjectResource) 
     """
     from handoff.stages import handoffs
 
-    opened = project.open()
+    opened = project.open(repositories)
     written = handoffs.injected_handoffs(opened, context.partition_key)
     return materialized(opened, written, LABELS, CLASSES)

@@ -1,4 +1,4 @@
-"""Jobs: what runs together. One per kind of partition, so that a run is one shard, one shard of a round, or one round."""
+"""Jobs: what runs together, one per kind of partition: a run is one shard, one shard of a round, or one round."""
 
 from dagster import AssetSelection, define_asset_job
 
@@ -17,6 +17,6 @@ takeover_job = define_asset_job(
 round_job = define_asset_job(
     ROUND,
     selection=AssetSelection.assets("robustness", "curated_training_set", "exports", "policy", "round_report"),
-    description="Closes one round: robustness, training data, exports, policies, report. Wants the round's takeovers first.",
+    description="Closes one round, after its takeovers: robustness, training data, exports, policies, report.",
 )
 jobs = [corpus_job, takeover_job, round_job]

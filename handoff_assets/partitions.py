@@ -1,4 +1,5 @@
-"""Partitions: ``shard`` for what describes recordings, ``round`` for what looks at everything, both for what runs agents.
+"""Partitions: ``shard`` for what describes recordings, ``round`` for what looks at everything, both for what
+runs agents.
 
 Both are dynamic: a shard appears when files are dropped, a round when one is started. Keys of the combined
 partitions read ``r000|a-shard``.

@@ -7,6 +7,7 @@ from handoff_assets.partitions import shards
 from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.table import table
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
 
 VERIFICATION = Summary(
     title="states by verification",
@@ -21,8 +22,10 @@ VERIFICATION = Summary(
 
 
 @table("repository_states", group="corpus", partitions=shards, upstream=[raw_trajectories], kinds=("parquet", "git"))
-def repository_states(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
-    """One row is the repository after one step of one recorded run, as a git tree; step 0 is the base commit.
+def repository_states(
+    context: AssetExecutionContext, project: ProjectResource, repositories: RepositoriesResource
+) -> MaterializeResult:
+    """One row is one state: the repository after one step of a recorded run, as a git tree; step 0 is the base.
 
     Rebuilt by replaying the recorded edits, once per shard. `verified` means that the replay reproduces the recorded
     final patch and every file the recording shows on the way; a run whose repository is not given is `unverifiable`,
@@ -30,6 +33,6 @@ def repository_states(context: AssetExecutionContext, project: ProjectResource) 
     """
     from handoff.stages import corpus
 
-    opened = project.open()
+    opened = project.open(repositories)
     written = corpus.repository_states(opened, context.partition_key)
     return materialized(opened, written, VERIFICATION)

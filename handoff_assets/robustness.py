@@ -12,9 +12,12 @@ from resources.project import ProjectResource
 SCORES = Summary(
     title="handoff robustness, undisturbed test points",
     sql="""
-        SELECT view, arm, max(value) FILTER (WHERE metric = 'hrs') AS hrs, max(low) FILTER (WHERE metric = 'hrs') AS low,
-               max(high) FILTER (WHERE metric = 'hrs') AS high, max(value) FILTER (WHERE metric = 'solve_rate') AS solved,
-               max(value) FILTER (WHERE metric = 'steps') AS steps, max(value) FILTER (WHERE metric = 'prompt_tokens') AS prompt_tokens,
+        SELECT view, arm, max(value) FILTER (WHERE metric = 'hrs') AS hrs,
+               max(low) FILTER (WHERE metric = 'hrs') AS low,
+               max(high) FILTER (WHERE metric = 'hrs') AS high,
+               max(value) FILTER (WHERE metric = 'solve_rate') AS solved,
+               max(value) FILTER (WHERE metric = 'steps') AS steps,
+               max(value) FILTER (WHERE metric = 'prompt_tokens') AS prompt_tokens,
                max(n_runs) AS runs, max(n_tasks) AS tasks
         FROM rows WHERE split = 'test' AND label = 'all' AND tier = 'none'
         GROUP BY view, arm ORDER BY view, arm
@@ -46,8 +49,9 @@ CELLS = Summary(
 def robustness(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
     """One row is one figure of one cell: split × successor × view × point label × tier, with its 95 % interval.
 
-    Intervals are bootstrapped by source task, since points of one task are not independent; rates carry Wilson intervals. The
-    handoff robustness score (HRS) stands beside solve rate, steps and prompt tokens, because it rewards imitation, not success.
+    Intervals are bootstrapped by source task, since points of one task are not independent; rates carry Wilson
+    intervals. The handoff robustness score (HRS) stands beside solve rate, steps and prompt tokens, because it
+    rewards imitation, not success.
     """
     from handoff.stages import diagnosis
 

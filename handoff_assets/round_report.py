@@ -25,8 +25,8 @@ def round_report(
 ) -> MaterializeResult:
     """One row is one round: its report, a self-contained HTML page, and its summary in figures.
 
-    The round is also logged to MLflow, once. When the tracker cannot be reached the entry waits in the journal and is sent with
-    a later round; the round itself does not fail.
+    The round is also logged to MLflow, once. When the tracker cannot be reached the entry waits in the journal
+    and is sent with a later round; the round itself does not fail.
     """
     from handoff.stages import coevolution
 

@@ -20,7 +20,8 @@ def table(
     upstream: Sequence[AssetDep | AssetsDefinition] = (),
     kinds: Sequence[str] = ("parquet",),
 ) -> Callable[[Callable[..., Any]], AssetsDefinition]:
-    """Decorator: the asset of the lake table ``name``. ``upstream`` are tables read by reference, never loaded by Dagster."""
+    """Decorator: the asset of the lake table ``name``. ``upstream`` are tables read by reference, never loaded
+    by Dagster."""
     return asset(
         name=name,
         group_name=group,

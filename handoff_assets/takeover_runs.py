@@ -10,6 +10,9 @@ from handoff_assets.partitions import rounds_by_shard, same_shard
 from handoff_assets.table import table
 from handoff_assets.view_renderings import view_renderings
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
+from resources.sandbox import SandboxResource
+from resources.successor import SuccessorResource
 
 OUTCOMES = Summary(
     title="median steps of a takeover",
@@ -24,7 +27,10 @@ OUTCOMES = Summary(
 )
 ENDINGS = Summary(
     title="how takeovers ended",
-    sql="SELECT status, provenance, count(*) AS runs, any_value(note ORDER BY note) AS a_note FROM rows GROUP BY ALL ORDER BY ALL",
+    sql="""
+        SELECT status, provenance, count(*) AS runs, any_value(note ORDER BY note) AS a_note
+        FROM rows GROUP BY ALL ORDER BY status, provenance
+    """,
 )
 
 
@@ -35,15 +41,22 @@ ENDINGS = Summary(
     upstream=[adversarial_variants, AssetDep(view_renderings, partition_mapping=same_shard)],
     kinds=("parquet", "git"),
 )
-def takeover_runs(context: AssetExecutionContext, config: Cells, project: ProjectResource) -> MaterializeResult:
+def takeover_runs(
+    context: AssetExecutionContext,
+    config: Cells,
+    project: ProjectResource,
+    repositories: RepositoriesResource,
+    sandbox: SandboxResource,
+    successor: SuccessorResource,
+) -> MaterializeResult:
     """One row is one real run of a successor from one handoff point under one view, with its cost and outcome.
 
-    Every reply is journaled before it is used, so that an interrupted run goes on where it stopped and nothing is paid for
-    twice. From the second round on the learned successors come from the *previous* round's `policy`, read through the lake:
-    an edge in time that this graph, which has no cycles, does not draw.
+    Every reply is journaled before it is used, so that an interrupted run goes on where it stopped and nothing
+    is paid for twice. From the second round on the learned successors come from the *previous* round's
+    `policy`, read through the lake: an edge in time that this graph, which has no cycles, does not draw.
     """
     from handoff.stages import takeovers
 
-    opened = project.open()
+    opened = project.open(repositories, sandbox, successor)
     written = takeovers.takeover_runs(opened, *round_and_shard(context), progress.of(context), **config.only())
     return materialized(opened, written, OUTCOMES, ENDINGS)

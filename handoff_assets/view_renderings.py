@@ -9,6 +9,8 @@ from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.repository_states import repository_states
 from handoff_assets.table import table
 from resources.project import ProjectResource
+from resources.repositories import RepositoriesResource
+from resources.writer import WriterResource
 
 LENGTHS = Summary(
     title="median tokens of a view",
@@ -28,14 +30,16 @@ LENGTHS = Summary(
     partitions=shards,
     upstream=[raw_trajectories, repository_states, injected_handoffs],
 )
-def view_renderings(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
+def view_renderings(
+    context: AssetExecutionContext, project: ProjectResource, repositories: RepositoriesResource, writer: WriterResource
+) -> MaterializeResult:
     """One row is one view of one handoff point: repository only, full trace, prose summary, or structured notes.
 
-    A row holds the recipe, author, length and hash of the text. Text written by rule is rendered again on reading; text
-    written by a model is stored as it was written. Nothing from after the point is in any view.
+    A row holds the recipe, author, length and hash of the text. Text written by rule is rendered again on
+    reading; text written by a model is stored as it was written. Nothing from after the point is in any view.
     """
     from handoff.stages import handoffs
 
-    opened = project.open()
+    opened = project.open(repositories)
     written = handoffs.view_renderings(opened, context.partition_key)
-    return materialized(opened, written, LENGTHS, writer=project.writer.author)
+    return materialized(opened, written, LENGTHS, writer=writer.author)

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 from dagster import ConfigurableResource
 from pydantic import Field
 
-from resources.repositories import RepositoriesResource
-from resources.sandbox import SandboxResource
-from resources.successor import SuccessorResource
-from resources.writer import WriterResource
+from resources.overrides import Overrides
 
 if TYPE_CHECKING:
     from handoff.project import Project
@@ -30,29 +27,25 @@ def default_root() -> Path:
 
 
 class ProjectResource(ConfigurableResource):  # type: ignore[type-arg]
-    """Opens the data folder. What the nested resources set overrides the folder's ``handoff.toml``."""
+    """Opens the data folder."""
 
     root: str | None = Field(
         default=None, description="The data folder. Empty: $HANDOFF_DATA, or data/ beside the code."
     )
-    repositories: RepositoriesResource = RepositoriesResource()
-    sandbox: SandboxResource = SandboxResource()
-    successor: SuccessorResource = SuccessorResource()
-    writer: WriterResource = WriterResource()
 
     @property
     def folder(self) -> Path:
         """The data folder, whether it exists or not."""
         return Path(self.root).absolute() if self.root else default_root()
 
-    def open(self) -> "Project":
-        """The project as it is now. Raises ``InputError`` when ``handoff.toml`` cannot be used."""
+    def open(self, *overrides: Overrides) -> "Project":
+        """The project as it is now, with the settings that ``overrides`` set. Raises ``InputError`` when
+        ``handoff.toml`` cannot be used."""
         from handoff.project import Project
 
-        project = Project(self.folder)
-        settings = project.settings
-        for overrides in (self.repositories, self.sandbox, self.successor):
-            settings = overrides.over(settings)
+        settings = Project(self.folder).settings
+        for resource in overrides:
+            settings = resource.over(settings)
         return Project(self.folder, settings)
 
     def content(self, shard: str) -> str:

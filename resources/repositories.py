@@ -15,7 +15,7 @@ class RepositoriesResource(Overrides):
 
     repositories: dict[str, str] = Field(
         default_factory=dict,
-        description="Repository name → local mirror or URL, added to those in handoff.toml; a name given twice is taken from here.",
+        description="Repository name → local mirror or URL, added to those in handoff.toml and before them.",
     )
 
     def over(self, settings: "Settings") -> "Settings":

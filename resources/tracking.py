@@ -6,15 +6,18 @@ so that a process killed between sending and noting it does not log a round twic
 there is something to send. ``FakeTracker``, for tests, keeps entries in memory and can be down.
 """
 
+import logging
 import os
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from dagster import ConfigurableResource, get_dagster_logger
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 if TYPE_CHECKING:
     from handoff.project import Project
@@ -73,22 +76,17 @@ class TrackingResource(ConfigurableResource):  # type: ignore[type-arg]
         default=None,
         description="Tracking server. Empty: $MLFLOW_TRACKING_URI, or SQLite in the data folder (mlflow.db).",
     )
-    _tracker: Tracker | None = PrivateAttr(default=None)
 
-    @classmethod
-    def with_tracker(cls, tracker: Tracker) -> "TrackingResource":
-        """The resource around another tracker: a fake."""
-        resource = cls()
-        resource._tracker = tracker
-        return resource
+    def tracker(self, root: Path) -> Tracker:
+        """The tracker that ``uri`` names; ``memory:NAME`` is a fake one in this process."""
+        uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / 'mlflow.db'}"
+        return FakeTracker.named(uri) if uri.startswith("memory:") else MlflowTracker(uri)
 
     def record(self, project: "Project", round: str) -> str:
         """Write the round's entry down, then send all that wait. Says in words what became of this round's."""
         journal = Journal(project.journal / "tracking")
         journal.write(entry_of(project, round))
-        tracker = self._tracker or MlflowTracker(
-            self.uri or os.environ.get("MLFLOW_TRACKING_URI") or _sqlite(project.root)
-        )
+        tracker = self.tracker(project.root)
         try:
             journal.send(tracker, project.root)
         except TrackerError as error:
@@ -130,9 +128,7 @@ def entry_of(project: "Project", round: str) -> Entry:
     """What ``round`` tells the tracker, read from the lake."""
     from handoff.identity import canonical_json, identify
 
-    cells = project.lake.rows(
-        "robustness", ["split", "arm", "view", "label", "tier", "metric", "value", "round"], round=round
-    )
+    cells = project.lake.rows("robustness", ["split", "arm", "view", "label", "tier", "metric", "value"], round=round)
     metrics = {
         _name(row["metric"], row["split"], row["tier"], row["view"], row["label"], row["arm"]): row["value"]
         for row in cells
@@ -170,10 +166,6 @@ def _name(*parts: str) -> str:
     return "/".join(re.sub(r"[^\w. -]", "-", part, flags=re.ASCII) for part in parts)
 
 
-def _sqlite(root: Path) -> str:
-    return f"sqlite:///{root / 'mlflow.db'}"
-
-
 class MlflowTracker:
     """Entries as runs of the experiment ``handoff-data``."""
 
@@ -183,7 +175,7 @@ class MlflowTracker:
 
     def find(self, key: str) -> str | None:
         """By tag, over the experiment's runs."""
-        with _as_tracker_error(), _quietly():
+        with _quietly(), _as_tracker_error():
             client, experiment = self._open(None)
             if experiment is None:
                 return None
@@ -193,8 +185,8 @@ class MlflowTracker:
             return runs[0].info.run_id if runs else None
 
     def send(self, entry: Entry, root: Path) -> str:
-        """One run: parameters, metrics, dataset inputs, the report. Finished last, so that half a run is never found."""
-        with _as_tracker_error(), _quietly():
+        """One run: parameters, metrics, dataset inputs, the report. Finished last: half a run is never found."""
+        with _quietly(), _as_tracker_error():
             from mlflow.entities import Dataset as MlflowDataset
             from mlflow.entities import DatasetInput, InputTag, Metric, Param
 
@@ -250,37 +242,31 @@ class MlflowTracker:
         return self._client, self._client.create_experiment(EXPERIMENT, artifact_location=location)
 
 
-class _as_tracker_error:
+@contextmanager
+def _as_tracker_error() -> Iterator[None]:
     """Turns what a dead, full or foreign tracker raises into ``TrackerError``."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None:
-            return
-        from mlflow.exceptions import MlflowException
-        from requests.exceptions import RequestException
-        from sqlalchemy.exc import SQLAlchemyError
-
-        if isinstance(error, MlflowException | RequestException | SQLAlchemyError | OSError):
-            raise TrackerError(str(error).strip().splitlines()[0][:300]) from error
+    try:
+        yield
+    except (MlflowException, RequestException, SQLAlchemyError, OSError) as error:
+        raise TrackerError(str(error).strip().splitlines()[0][:300]) from error
 
 
-class _quietly:
-    """Silences the migrations that MLflow's SQLite store reports line by line when it is first opened."""
-
-    def __enter__(self) -> None:
-        import logging
-
-        self._levels = {name: logging.getLogger(name).level for name in ("mlflow", "alembic")}
-        for name in self._levels:
-            logging.getLogger(name).setLevel(logging.ERROR)
-
-    def __exit__(self, *_: object) -> None:
-        import logging
-
-        for name, level in self._levels.items():
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Silences the migrations that MLflow's SQLite store reports line by line, and its libraries' deprecations."""
+    levels = {name: logging.getLogger(name).level for name in ("mlflow", "alembic")}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
 
 
@@ -289,13 +275,18 @@ def _batches(items: list[tuple[str, Any]], size: int) -> list[list[tuple[str, An
 
 
 class FakeTracker:
-    """Keeps entries in memory. ``is_down`` makes it unreachable; ``dies_after_send`` loses the answer, not the entry."""
+    """Keeps entries in memory. ``is_down``: unreachable; ``dies_after_send``: the answer is lost, not the entry."""
 
-    def __init__(self, kept: Mapping[str, str] | None = None) -> None:
-        self.kept = dict(kept or {})
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
         self.sent: list[Entry] = []
         self.is_down = False
         self.dies_after_send = False
+
+    @classmethod
+    def named(cls, uri: str) -> "FakeTracker":
+        """The one fake of this name: Dagster builds resources anew in every run, and what was sent must stay."""
+        return _FAKES.setdefault(uri, cls())
 
     def find(self, key: str) -> str | None:
         """As a tracker does."""
@@ -315,3 +306,6 @@ class FakeTracker:
     def _reach(self) -> None:
         if self.is_down:
             raise TrackerError("connection refused")
+
+
+_FAKES: dict[str, FakeTracker] = {}

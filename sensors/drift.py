@@ -1,9 +1,9 @@
 """Drift: a failure mode became more frequent than in the reference round. One run then regenerates the failing cells.
 
-Whether a difference is drift is decided by ``handoff.coevolution`` (a two-sample test per failure mode and cell, at a
-false-alarm rate set in advance and corrected for the number of cells). Here is only when to act on it: once per evidence, a
-bounded number of times per mode and cell, and not again while the last answer is being worked on or has just come: what the
-run produces is what this sensor reads next.
+Whether a difference is drift is decided by ``handoff.coevolution`` (a two-sample test per failure mode and
+cell, at a false-alarm rate set in advance and corrected for the number of cells). Here is only when to act on
+it: once per evidence, a bounded number of times per mode and cell, and not again while the last answer is being
+worked on or has just come: what the run produces is what this sensor reads next.
 """
 
 import time
@@ -41,9 +41,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """What the core found, as the sensor needs it."""
 
     mode: str
-    """The failure mode that moved most."""
+    """The failure mode that became worse most clearly."""
     cells: tuple[str, ...]
-    """The cells in which it moved, sorted."""
+    """All cells in which one did, sorted."""
     evidence: str
     """Hash of the rows that show it."""
 
@@ -62,7 +62,7 @@ def may_act(drift: Drift, runs: Sequence[DagsterRun], started: Sequence[float], 
     if len(answered - {drift.evidence}) >= REGENERATIONS:
         return (
             -1,
-            f"{drift.mode} in {_tag(drift)} was regenerated {REGENERATIONS} times and still fails: a person should look",
+            f"{drift.mode} in {_tag(drift)} was regenerated {REGENERATIONS} times and still fails",
         )
     if decision.attempt == 0 and started and now - max(started) < COOLDOWN_S:
         return -1, f"cooling down for {COOLDOWN_S - (now - max(started)):.0f} s after the last regeneration"
@@ -73,8 +73,8 @@ def may_act(drift: Drift, runs: Sequence[DagsterRun], started: Sequence[float], 
     job_name=TAKEOVER,
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.STOPPED,
-    description="Watches failure rates of the newest round against the reference round, and regenerates the cells that drifted. "
-    "Off until someone switches it on: it starts agents.",
+    description="Compares failure rates of the newest round with the reference round and regenerates the cells that "
+    "drifted. Off until someone switches it on: it starts agents.",
 )
 def drift_sensor(context: SensorEvaluationContext, project: ProjectResource) -> SensorResult | SkipReason:
     """At most one run per tick, tagged with mode, cells and evidence."""
@@ -120,8 +120,8 @@ def find(project: ProjectResource, *, reference: str, newest: str) -> Drift | No
     drifted = coevolution.find_drift(lake.rows("robustness", round=reference), lake.rows("robustness", round=newest))
     if not drifted:
         return None
-    cells = tuple(sorted(d.cell for d in drifted))
-    evidence = identify("i", "drift", *(part for d in drifted for part in (d.mode, d.cell, d.evidence)))
+    cells = tuple(sorted({found.cell for found in drifted}))
+    evidence = identify("i", "drifts", *sorted(found.evidence for found in drifted))
     return Drift(mode=drifted[0].mode, cells=cells, evidence=evidence)
 
 

@@ -1,8 +1,9 @@
 """New files in the inbox become shards, and each content is read exactly once.
 
-What has been read is decided from the history of runs, by a hash of the shard's bytes: the same name with new bytes is
-read again, the same bytes are not. The cursor only saves work (which shards need no second look); losing it, or a daemon
-that dies between storing a partition and storing the cursor, changes nothing. A failed run is tried again a few times.
+What has been read is decided from the history of runs, by a hash of the shard's bytes: the same name with new
+bytes is read again, the same bytes are not. The cursor only saves work (which shards need no second look);
+losing it, or a daemon that dies between storing a partition and storing the cursor, changes nothing. A failed
+run is tried again a few times.
 """
 
 import time
@@ -55,7 +56,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(statuses: Sequence[DagsterRunStatus]) -> Decision:
-    """From the runs that one content has had so far. A cancelled run counts as an attempt: a daemon that stops cancels."""
+    """From the runs that one content has had. A cancelled one counts as an attempt: a daemon that stops cancels."""
     if DagsterRunStatus.SUCCESS in statuses:
         return Decision(act="done")
     if any(status in ACTIVE for status in statuses):

@@ -1,7 +1,8 @@
 """Co-evolution rounds: a schedule that starts one, off by default, and a sensor that closes it.
 
-A round is one takeover run per shard, then one run that looks at all of them. Nothing here counts rounds: the next one is
-the largest number so far plus one, so that a deleted or skipped round is never started again under the same name.
+A round is one takeover run per shard, then one run that looks at all of them. Nothing here counts rounds: the
+next one is the largest number so far plus one, so that a deleted or skipped round is never started again under
+the same name.
 """
 
 from collections.abc import Iterable
@@ -65,7 +66,7 @@ def round_schedule(context: ScheduleEvaluationContext) -> list[RunRequest] | Ski
     job_name=ROUND,
     minimum_interval_seconds=30,
     default_status=DefaultSensorStatus.STOPPED,
-    description="Closes the newest round when the takeovers of every shard in it have been diagnosed. Goes with the round schedule.",
+    description="Closes the newest round once every shard's takeovers are diagnosed. Goes with the round schedule.",
 )
 def close_round_sensor(context: SensorEvaluationContext) -> RunRequest | SkipReason:
     """One run per state of the diagnoses: a round whose takeovers were run again is closed again."""

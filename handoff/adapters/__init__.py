@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from handoff.adapters.chat import ChatRows
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
-from handoff.adapters.record import Record
+from handoff.adapters.record import Record, malformed
 from handoff.adapters.sweagent import SweAgent
 from handoff.errors import RecordError
 from handoff.trajectory import Trajectory
 
-__all__ = ["ADAPTERS", "Adapter", "Record", "nearest", "recognise"]
+__all__ = ["ADAPTERS", "Adapter", "Record", "convert", "nearest", "recognise"]
 
 
 class Adapter(Protocol):
@@ -40,6 +42,14 @@ ADAPTERS: tuple[Adapter, ...] = (SweAgent(), MiniSweAgent(), ChatRows())
 """Every format that can be read."""
 
 
+def convert(record: Record) -> Trajectory:
+    """A record as a canonical trajectory, by the adapter that claims it; nothing but ``RecordError`` is raised."""
+    try:
+        return recognise(record).trajectory(record)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise malformed(error) from error
+
+
 def recognise(record: Record) -> Adapter:
     """The one adapter that claims ``record``; ``RecordError`` when none does, or more than one."""
     claims = [adapter for adapter in ADAPTERS if adapter.recognises(record)]
@@ -48,12 +58,19 @@ def recognise(record: Record) -> Adapter:
     known = ", ".join(adapter.format for adapter in ADAPTERS)
     if claims:
         names = " and ".join(adapter.format for adapter in claims)
-        raise RecordError(f"Both {names} claim this record.", remedy="Please report it with the record: the two tests must be made disjoint.")
+        raise RecordError(
+            f"Both {names} claim this record.",
+            remedy="Please report it with the record: the two tests must be made disjoint.",
+        )
     guess = nearest(record)
     if guess is None:
         raise RecordError("No known format.", remedy=f"Formats that can be read: {known}.")
     raise RecordError(
         f"It looks most like {guess}, but no adapter reads it as that.",
         remedy=f"Formats that can be read: {known}. "
-        + ("The record lacks something its format needs." if guess in known.split(", ") else f"Convert {guess} to chat rows with tool_calls."),
+        + (
+            "The record lacks something its format needs."
+            if guess in known.split(", ")
+            else f"Convert {guess} to chat rows with tool_calls."
+        ),
     )

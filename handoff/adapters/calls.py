@@ -22,19 +22,21 @@ from handoff.trajectory import Action
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^```(?:[\w+-]*)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_SHELL_FENCE = re.compile(r"^```(?:mswea_bash_command|bash|sh|shell|console)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_SHELL_FENCE = re.compile(
+    r"^```(?:mswea_bash_command|bash|sh|shell|console)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE
+)
 _FUNCTION = re.compile(r"<function=([^>\n]{1,200})>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\n]{1,200})>(.*?)(?:</parameter>|\Z)", re.DOTALL)
 
 
-class Function(msgspec.Struct):
+class Function(msgspec.Struct, gc=False):
     """Name and arguments of a native call; arguments may be an object, or its text."""
 
     name: str | None = None
     arguments: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, gc=False):
     """One native call."""
 
     id: str | None = None
@@ -45,7 +47,7 @@ class Call(msgspec.Struct):
 
 def is_object(text: str) -> bool:
     """True when ``text`` is a JSON object."""
-    if not text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] != "{":
         return False
     try:
         _OBJECT.decode(text)
@@ -116,14 +118,10 @@ def fenced(content: str) -> Reading:
     """A fenced command: the only block, or the last of several; shell blocks go before unmarked ones."""
     if "```" not in content:
         return content, ()
-    found = None
-    for pattern in (_SHELL_FENCE, _FENCE):
-        for found in pattern.finditer(content):
-            pass
-        if found is not None:
-            break
-    if found is None:
+    blocks = list(_SHELL_FENCE.finditer(content)) or list(_FENCE.finditer(content))
+    if not blocks:
         return content, ()
+    found = blocks[-1]
     said = (content[: found.start()].rstrip() + "\n" + content[found.end() :].lstrip()).strip()
     return said, (Action(tool="bash", arguments=_trim(found[1]), is_text=True),)
 

@@ -4,7 +4,8 @@
 
     {"instance_id": "owner__name-17", "resolved": true, "messages": [
       {"role": "system", "content": "…"}, {"role": "user", "content": "Fix …"},
-      {"role": "assistant", "content": "Look first.", "tool_calls": [{"id": "c1", "function": {"name": "bash", "arguments": "{…}"}}]},
+      {"role": "assistant", "content": "Look first.",
+       "tool_calls": [{"id": "c1", "function": {"name": "bash", "arguments": "{…}"}}]},
       {"role": "tool", "tool_call_id": "c1", "content": "setup.py", "exit_code": 0}]}
 
 Calls are native (``tool_calls``, or Anthropic parts), or text in one of the syntaxes of ``calls.py``; then the
@@ -24,13 +25,16 @@ import msgspec
 from handoff.adapters import harness, values
 from handoff.adapters.calls import TEXT_SYNTAXES, Call, Function, arguments_of, native, xml
 from handoff.adapters.conversation import Conversation
-from handoff.adapters.record import Record, malformed, misfit
+from handoff.adapters.record import Record
 from handoff.errors import RecordError
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Outcome, Step, Trajectory
 
 _FOREIGN = frozenset(
-    "schema_version trajectory_format sessionId projectHash eval loglines history raw_response response kwargs".split()
+    (
+        *("schema_version", "trajectory_format", "sessionId", "projectHash", "eval", "loglines", "history"),
+        *("raw_response", "response", "kwargs"),
+    )
 )
 """Keys that mark other formats which also have ``messages``."""
 
@@ -47,7 +51,7 @@ _PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/)([^\r\n\t]+)", re.MULTILINE)
 _THINK = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
-class Part(msgspec.Struct):
+class Part(msgspec.Struct, gc=False):
     """One part of a content list, in OpenAI or Anthropic form."""
 
     type: str | None = None
@@ -61,7 +65,7 @@ class Part(msgspec.Struct):
     is_error: Any = None
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """One message."""
 
     role: str
@@ -96,7 +100,7 @@ class ChatRows:
     def trajectory(self, record: Record) -> Trajectory:
         """The canonical trajectory; ``RecordError`` when a field does not fit, or no reply holds a call."""
         key = None if record.is_array else _key(record)
-        turns = record.decode(list[Turn]) if key is None else _turns(record, key)
+        turns = record.decode(list[Turn]) if key is None else record.decode_under(key, list[Turn])
         where = f"$.{key}" if key else "$"
         talk = Conversation()
         syntax = _read(turns, talk, where)
@@ -104,15 +108,17 @@ class ChatRows:
         task = next((m.text for m in talk.preamble if m.role == "user"), "")
         if not steps or not task:
             raise RecordError(
-                "No reply of the model is in it." if task else "No human message comes before the first reply, so the task is missing.",
+                "No reply of the model is in it."
+                if task
+                else "No human message comes before the first reply, so the task is missing.",
                 field=where,
                 remedy="Rows need a user message and at least one assistant message.",
             )
         if syntax is None:
             raise RecordError(
-                "No reply holds an action in a syntax that is known (tool_calls, <function=…>, <tool_call>, a fenced command).",
+                "No reply holds an action (tool_calls, <function=…>, <tool_call> or a fenced command).",
                 field=where,
-                remedy="A conversation without actions has nothing to hand off; if it has some, convert them to tool_calls.",
+                remedy="A conversation without actions has nothing to hand off; convert other syntaxes to tool_calls.",
             )
         instance = record.text("instance_id", "task_id")
         return Trajectory(
@@ -150,26 +156,15 @@ def _first(record: Record, key: str) -> dict[str, Any]:
 
 
 def _is_message(first: dict[str, Any]) -> bool:
-    return isinstance(first.get("role"), str) and first["role"] in _ROLES and ("content" in first or "tool_calls" in first)
+    return (
+        isinstance(first.get("role"), str) and first["role"] in _ROLES and ("content" in first or "tool_calls" in first)
+    )
 
 
 def _is_mini(record: Record) -> bool:
     from handoff.adapters.mini_swe_agent import MiniSweAgent  # two formats share the bare list; its marks decide
 
     return MiniSweAgent().recognises(record)
-
-
-def _turns(record: Record, key: str) -> list[Turn]:
-    raw: Any = record.keys[key]
-    for _ in range(2):
-        if bytes(raw[:1] if isinstance(raw, bytes) else bytes(raw)[:1]) == b'"':
-            raw = msgspec.json.decode(raw, type=str).encode()
-    try:
-        return msgspec.json.decode(raw, type=list[Turn])
-    except msgspec.ValidationError as error:
-        raise misfit(error, f"$.{key}") from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise malformed(error) from error
 
 
 def _read(turns: list[Turn], talk: Conversation, where: str) -> str | None:
@@ -227,7 +222,7 @@ def _heard(turn: Turn, talk: Conversation, is_text: bool) -> None:
     else:
         text = turn.content or ""
     if talk.steps_begun and harness.is_notice(text):
-        if is_text and talk.awaits_result:
+        if is_text:
             talk.refuse()
         talk.message("harness", text)
     elif is_text and talk.awaits_result:

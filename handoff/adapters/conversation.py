@@ -17,7 +17,18 @@ Role = Literal["system", "user", "harness", "context_summary"]
 class _OpenStep:
     """A step still being filled."""
 
-    __slots__ = ("actions", "after", "cost", "model", "observations", "orphans", "text", "thought", "timestamp", "usage")
+    __slots__ = (
+        "actions",
+        "after",
+        "cost",
+        "model",
+        "observations",
+        "orphans",
+        "text",
+        "thought",
+        "timestamp",
+        "usage",
+    )
 
     def __init__(
         self,
@@ -107,13 +118,19 @@ class Conversation:
         if slot is None and self._steps:
             slot = self._next_without_answer(call_id)
         if slot is None:
-            orphan = Observation(call_id=call_id, text=text, exit_code=exit_code, error=error, missing=missing, is_orphan=True)
+            orphan = Observation(
+                call_id=call_id, text=text, exit_code=exit_code, error=error, missing=missing, is_orphan=True
+            )
             (self._steps[-1].orphans if self._steps else self._early).append(orphan)
             return
         step, position = slot
         own_id = step.actions[position].call_id
         step.observations[position] = Observation(
-            call_id=own_id if own_id is not None else call_id, text=text, exit_code=exit_code, error=error, missing=missing
+            call_id=own_id if own_id is not None else call_id,
+            text=text,
+            exit_code=exit_code,
+            error=error,
+            missing=missing,
         )
 
     @property

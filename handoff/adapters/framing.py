@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from handoff.adapters.nearest import Line, session_of_lines
+from handoff.adapters.nearest import Line, session_of_lines, shallow
 from handoff.adapters.record import Record, first_item
 from handoff.errors import RecordError
 
@@ -29,7 +29,9 @@ RECORD_LIMIT = 128 * 1024 * 1024
 _CHUNK = 1 << 20
 _PEEK = 65_536
 _HEAD = 200
+_LONG_LINE = 8 << 20
 _SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[\[\]{},]', re.DOTALL)
 _STRING_REST = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)', re.DOTALL)
 _BINARY: tuple[tuple[bytes, str, str | None], ...] = (
@@ -80,23 +82,29 @@ class SourceFile:
 
     def __iter__(self) -> Iterator[Record | Damaged]:
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=_CHUNK) as file:
                 yield from self._records(file)
         except OSError as error:
-            yield self._damage(f"The file cannot be read: {error.strerror or error}.", "Check its permissions.", head=b"")
+            yield self._damage(
+                f"The file cannot be read: {error.strerror or error}.", "Check its permissions.", head=b""
+            )
 
     def _records(self, file: BufferedReader) -> Iterator[Record | Damaged]:
         head = file.peek(_PEEK)[:_PEEK]
         for magic, what, guess in _BINARY:
             if head.startswith(magic):
                 self._consume(file)
-                remedy = "Unpack it, or save it as UTF-8." if guess is None else f"It may be an {guess} log; export it as chat rows."
+                remedy = (
+                    "Unpack it, or save it as UTF-8."
+                    if guess is None
+                    else f"It may be an {guess} log; export it as chat rows."
+                )
                 yield self._damage(f"The file is {what}, which is not read.", remedy, head=head, nearest=guess)
                 return
         if head.startswith(b"PAR1"):
             yield from self._parquet(file)
             return
-        start = head.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)[:1]
+        start = head.removeprefix(_BOM).lstrip(_SPACE)[:1]
         size = os.fstat(file.fileno()).st_size
         if start == b"[" and size <= self.limit:
             yield from self._small_array(file)
@@ -122,13 +130,12 @@ class SourceFile:
     def _objects(self, file: BufferedReader, size: int) -> Iterator[Record | Damaged]:
         """A file that starts with ``{``: one document, or one object per line."""
         first = file.readline(self.limit + 1)
-        is_whole = _is_json_object(first) if len(first) <= self.limit else False
-        if is_whole or len(first) > self.limit:
-            if len(first) == size and is_whole:
-                self.framing = "json"
-                self._read(first)
-                yield self._record(first, 1, sha256=self.sha256)
-                return
+        if len(first) == size <= self.limit:
+            self.framing = "json"
+            self._read(first)
+            yield self._record(first, 1, sha256=self.sha256)
+            return
+        if len(first) > self.limit or _is_json_object(first):
             yield from self._lines(file, first)
             return
         if size > self.limit:
@@ -179,8 +186,6 @@ class SourceFile:
                 yield self._skip_line(file, line, position)
                 continue
             data = line.rstrip(b"\r\n")
-            if position == 1:
-                data = data.removeprefix(b"\xef\xbb\xbf")
             if data.strip(_SPACE):
                 yield self._record(data, position)
 
@@ -203,7 +208,7 @@ class SourceFile:
         data = file.read()
         self.framing = "array"
         try:
-            items = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
+            items = msgspec.json.decode(data.removeprefix(_BOM), type=list[msgspec.Raw])
         except (msgspec.DecodeError, RecursionError):
             first = data.split(b"\n", 1)[0]
             file.seek(0)
@@ -217,7 +222,7 @@ class SourceFile:
             yield self._damage("The array is empty.", "Leave the file out.", head=data)
         elif _is_event(first_item(data[:_PEEK]) or first_item(data)):
             self.framing = "json"
-            yield self._record(data.removeprefix(b"\xef\xbb\xbf"), 1, sha256=self.sha256)
+            yield self._record(data, 1, sha256=self.sha256)
         else:
             for position, item in enumerate(items, 1):
                 yield self._record(bytes(item), position)
@@ -227,7 +232,7 @@ class SourceFile:
         self.framing = "array"
         head = file.peek(_PEEK)[:_PEEK]
         size = os.fstat(file.fileno()).st_size
-        if _is_event(first_item(head.removeprefix(b"\xef\xbb\xbf"))):
+        if _is_event(first_item(head.removeprefix(_BOM))):
             self.framing = "json"
             if size > self.limit:
                 self._consume(file)
@@ -239,7 +244,7 @@ class SourceFile:
             return
         scanner = _ArrayScanner(self.limit)
         position = 0
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(scanner.appetite):
             self._read(chunk)
             for item in scanner.feed(chunk):
                 position += 1
@@ -268,7 +273,7 @@ class SourceFile:
         self._consume(file)
         position = 0
         try:
-            with pq.ParquetFile(self.path) as table:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_CHUNK) as table:
                 for batch in table.iter_batches(batch_size=64):
                     for row in batch.to_pylist():
                         position += 1
@@ -278,7 +283,9 @@ class SourceFile:
                         else:
                             yield self._record(data, position)
         except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-            yield self._damage(f"The Parquet file cannot be read: {error}.", "Write it again.", head=b"PAR1", position=position + 1)
+            yield self._damage(
+                f"The Parquet file cannot be read: {error}.", "Write it again.", head=b"PAR1", position=position + 1
+            )
 
     # -- small parts ----------------------------------------------------------------------------
 
@@ -291,9 +298,11 @@ class SourceFile:
             self._read(chunk)
 
     def _record(self, data: bytes, position: int, *, sha256: str | None = None) -> Record:
-        return Record(data, file=self.name, position=position, sha256=sha256)
+        return Record(data.removeprefix(_BOM), file=self.name, position=position, sha256=sha256)
 
-    def _damage(self, problem: str, remedy: str, *, head: bytes, nearest: str | None = None, position: int = 1) -> Damaged:
+    def _damage(
+        self, problem: str, remedy: str, *, head: bytes, nearest: str | None = None, position: int = 1
+    ) -> Damaged:
         error = RecordError(problem, file=self.name, record=position, remedy=remedy)
         return Damaged(error, sha256=self.sha256, head=head, nearest=nearest)
 
@@ -331,7 +340,13 @@ class _ArrayScanner:
         self._dropped_length = 0
         self._head = b""
 
+    @property
+    def appetite(self) -> int:
+        """Bytes to feed next: more while a long item is being collected, so that copying stays linear."""
+        return min(max(_CHUNK, len(self._buffer)), 16 * _CHUNK)
+
     def feed(self, chunk: bytes) -> Iterator[_Item]:
+        """The items that are whole now."""
         buffer = self._buffer + chunk
         start, at = 0, self._scan
         while True:
@@ -377,6 +392,8 @@ class _ArrayScanner:
     def _cut(self, data: bytes) -> _Item:
         if not self._dropped_length:
             data = data.strip(_SPACE)
+            if len(data) > self.limit:
+                return _Item(None, len(data), hashlib.sha256(data).hexdigest(), data[: _HEAD * 4])
             return _Item(data, len(data), "", b"")
         self._dropped.update(data)
         item = _Item(None, self._dropped_length + len(data), self._dropped.hexdigest(), self._head)
@@ -386,7 +403,7 @@ class _ArrayScanner:
 
 def _is_json_object(data: bytes) -> bool:
     try:
-        msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, msgspec.Raw])
+        msgspec.json.decode(data.removeprefix(_BOM), type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -394,7 +411,7 @@ def _is_json_object(data: bytes) -> bool:
 
 def _is_json_array(data: bytes) -> bool:
     try:
-        msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
+        msgspec.json.decode(data.removeprefix(_BOM), type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -411,17 +428,19 @@ def _is_event(item: Line) -> bool:
         return True
     if isinstance(item.get("kind"), str) and item["kind"].endswith("Event"):
         return True
-    return isinstance(item.get("action", item.get("observation")), str) and bool({"source", "args", "extras"} & item.keys())
+    return isinstance(item.get("action", item.get("observation")), str) and bool(
+        {"source", "args", "extras"} & item.keys()
+    )
 
 
 def _line_values(first: bytes, more: bytes) -> list[Line]:
     """The first few lines as values, as far as they are whole."""
     found = []
     for line in (first, *more.split(b"\n")[:-1][:5]):
-        try:
-            value = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+        if len(line) > _LONG_LINE:
             continue
-        if isinstance(value, dict):
-            found.append(value)
+        try:
+            found.append(shallow(Record(line)))
+        except RecordError:
+            continue
     return found

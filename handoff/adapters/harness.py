@@ -25,7 +25,9 @@ _NOTICES = (
 )
 _RETURNCODE = re.compile(r"\s*(?:<exception>(.*?)</exception>\s*)?<returncode>(-?\d{1,10})</returncode>\s*", re.DOTALL)
 _EXECUTION_RESULT = re.compile(r"EXECUTION RESULT of \[[^\]\n]{0,100}\]:\n")
-_SHELL_CODE = re.compile(r"\[(?:The c|C)ommand (?:completed|finished) with exit code (-?\d{1,10})\.?\]|\nexit code: (-?\d{1,10})\s*\Z")
+_SHELL_CODE = re.compile(
+    r"\[(?:The c|C)ommand (?:completed|finished) with exit code (-?\d{1,10})\.?\]|\nexit code: (-?\d{1,10})\s*\Z"
+)
 
 
 def is_notice(text: str) -> bool:
@@ -49,10 +51,8 @@ def unwrap(text: str) -> tuple[str, int | None, bool | None]:
 
 def exit_code_in(text: str) -> int | None:
     """The exit code that an OpenHands tool writes at the end of its output."""
-    last = None
-    for last in _SHELL_CODE.finditer(text, max(0, len(text) - 2_000)):
-        pass
-    return known_code(int(last[1] or last[2])) if last else None
+    found = list(_SHELL_CODE.finditer(text, max(0, len(text) - 2_000)))
+    return known_code(int(found[-1][1] or found[-1][2])) if found else None
 
 
 def known_code(code: int | None) -> int | None:

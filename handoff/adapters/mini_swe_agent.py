@@ -30,27 +30,27 @@ MARKERS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT
 """What the last command prints, by version."""
 
 
-class Part(msgspec.Struct):
+class Part(msgspec.Struct, gc=False):
     """One part of a content list."""
 
     text: str | None = None
 
 
-class Command(msgspec.Struct):
+class Command(msgspec.Struct, gc=False):
     """One command as the scaffold parsed it."""
 
     command: str = ""
     tool_call_id: str | None = None
 
 
-class Response(msgspec.Struct):
+class Response(msgspec.Struct, gc=False):
     """What is read of the provider's answer."""
 
     model: str | None = None
     usage: values.UsageRow | None = None
 
 
-class Extra(msgspec.Struct):
+class Extra(msgspec.Struct, gc=False):
     """``extra`` of a message."""
 
     actions: list[Command] | None = None
@@ -64,7 +64,7 @@ class Extra(msgspec.Struct):
     submission: str | None = None
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """One message."""
 
     role: str
@@ -76,27 +76,27 @@ class Turn(msgspec.Struct):
     timestamp: Any = None
 
 
-class Model(msgspec.Struct):
+class Model(msgspec.Struct, gc=False):
     """``info.config.model``; its other keys may hold an API key and are not read."""
 
     model_name: str | None = None
 
 
-class Environment(msgspec.Struct):
+class Environment(msgspec.Struct, gc=False):
     """``info.config.environment``."""
 
     image: str | None = None
     cwd: str | None = None
 
 
-class Config(msgspec.Struct):
+class Config(msgspec.Struct, gc=False):
     """``info.config``."""
 
     model: Model | None = None
     environment: Environment | None = None
 
 
-class Info(msgspec.Struct):
+class Info(msgspec.Struct, gc=False):
     """``info``."""
 
     exit_status: str | None = None
@@ -105,7 +105,7 @@ class Info(msgspec.Struct):
     config: Config | None = None
 
 
-class Run(msgspec.Struct):
+class Run(msgspec.Struct, gc=False):
     """A v1 or v2 file."""
 
     messages: list[Turn]
@@ -163,19 +163,23 @@ class MiniSweAgent:
             model=config.model.model_name if config.model else None,
             preamble=tuple(talk.preamble),
             steps=steps,
-            outcome=Outcome(exit_status=info.exit_status or outcome.exit_status, patch=submission if "diff --git" in submission else None),
+            outcome=Outcome(
+                exit_status=info.exit_status or outcome.exit_status,
+                patch=submission if "diff --git" in submission else None,
+            ),
             source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
         )
 
 
 def _read(messages: list[Turn], talk: Conversation) -> Outcome:
     outcome = Outcome()
-    is_last_command = False
+    is_native = is_last_command = False
     for turn in messages:
         extra = turn.extra or Extra()
         text = _content(turn.content)
         if turn.role == "assistant":
             said, actions = _calls(turn, text)
+            is_native = bool(turn.tool_calls)
             is_last_command = any(marker in action.arguments for action in actions for marker in MARKERS)
             response = extra.response or Response()
             talk.reply(
@@ -188,19 +192,18 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
                 timestamp=values.stamp(extra.timestamp) or values.stamp(turn.timestamp),
             )
         elif turn.role == "exit":
-            outcome = Outcome(exit_status=extra.exit_status, patch=extra.submission if extra.submission is not None else text)
-        elif turn.role == "tool" or (turn.role == "user" and talk.awaits_result):
+            patch = extra.submission if extra.submission is not None else text
+            outcome = Outcome(exit_status=extra.exit_status, patch=patch)
+        elif turn.role == "user" and talk.steps_begun and harness.is_notice(text):
+            talk.refuse()
+            talk.message("harness", text)
+        elif turn.role == "tool" or (turn.role == "user" and talk.awaits_result and not is_native):
             if is_last_command and "<returncode>" not in text and extra.returncode is None:
                 outcome = Outcome(patch=text)
-            elif turn.role == "user" and harness.is_notice(text):
-                talk.refuse()
-                talk.message("harness", text)
             else:
                 _result(turn, extra, text, talk)
-        elif turn.role == "user" and not talk.steps_begun:
-            talk.message("user", text)
-        elif turn.role == "system":
-            talk.message("system", text)
+        elif turn.role in ("user", "system"):
+            talk.message("user" if turn.role == "user" else "system", text)
         else:
             talk.message("harness", text)
     return outcome
@@ -212,7 +215,9 @@ def _calls(turn: Turn, text: str) -> tuple[str, tuple[Action, ...]]:
     said, actions = fenced(text)
     parsed = turn.extra.actions if turn.extra is not None else None
     if parsed:
-        return said, tuple([Action(call_id=c.tool_call_id, tool="bash", arguments=c.command, is_text=True) for c in parsed])
+        return said, tuple(
+            [Action(call_id=c.tool_call_id, tool="bash", arguments=c.command, is_text=True) for c in parsed]
+        )
     return said, actions
 
 

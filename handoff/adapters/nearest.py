@@ -28,7 +28,10 @@ _SESSION_LINES: tuple[_Test, ...] = (
     ("pi", lambda line: line.get("type") == "session" and "cwd" in line),
     ("openhands_sdk", lambda line: isinstance(line.get("kind"), str) and line["kind"].endswith("Event")),
     ("gemini_cli", lambda line: {"sessionId", "projectHash"} <= line.keys()),
-    ("codex", lambda line: isinstance(line.get("type"), str) and line["type"].startswith(("thread.", "turn.", "item."))),
+    (
+        "codex",
+        lambda line: isinstance(line.get("type"), str) and line["type"].startswith(("thread.", "turn.", "item.")),
+    ),
 )
 """Formats in which a whole file of lines is one run."""
 
@@ -36,7 +39,12 @@ _ITEM: tuple[_Test, ...] = (
     ("adp_standardized", lambda item: "class_" in item),
     ("nebius_swe_agent_rows", lambda item: {"role", "mask"} <= item.keys() or {"role", "system_prompt"} <= item.keys()),
     ("openhands_sdk", lambda item: isinstance(item.get("kind"), str) and item["kind"].endswith("Event")),
-    ("openhands_v0_events", lambda item: ("action" in item or "observation" in item) and ("source" in item or "args" in item or "extras" in item)),
+    (
+        "openhands_v0_events",
+        lambda item: (
+            ("action" in item or "observation" in item) and ("source" in item or "args" in item or "extras" in item)
+        ),
+    ),
     ("chat", lambda item: "role" in item and "content" in item),
     ("sweagent", lambda item: {"action", "observation"} <= item.keys()),
 )
@@ -90,14 +98,14 @@ def _of_keys(keys: frozenset[str], record: Record) -> str | None:
         return "openhands_sdk"
     if {"gold_files", "model_patch"} & keys:
         return "aider"
-    return session_of_lines([_shallow(record)])
+    return session_of_lines([shallow(record)])
 
 
 def _of_item(item: Line) -> str | None:
     return next((name for name, test in _ITEM if test(item)), None)
 
 
-def _shallow(record: Record) -> Line:
+def shallow(record: Record) -> Line:
     """Top-level strings and the presence of everything else."""
     line: Line = {}
     for key, raw in record.keys.items():

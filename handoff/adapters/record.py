@@ -62,11 +62,21 @@ class Record:
         """The record as ``kind``; ``RecordError`` with the field's path when it does not fit."""
         try:
             return _decoder(kind).decode(self.data)  # type: ignore[no-any-return]
-        except msgspec.ValidationError as error:
-            raise misfit(error) from error
         except (msgspec.DecodeError, RecursionError) as error:
-            self._repair(error)
+            self._repair(error, "$")
         return self.decode(kind)
+
+    def decode_under(self, key: str, kind: type[T]) -> T:
+        """The value under ``key`` as ``kind``; the value may also be text that holds it, at most twice."""
+        raw: msgspec.Raw | bytes = self.keys[key]
+        try:
+            for _ in range(2):
+                if bytes(raw)[:1] == b'"':
+                    raw = msgspec.json.decode(raw, type=str).encode()
+            return _decoder(kind).decode(raw)  # type: ignore[no-any-return]
+        except (msgspec.DecodeError, RecursionError) as error:
+            self._repair(error, f"$.{key}")
+        return self.decode_under(key, kind)
 
     def field(self, key: str, kind: type[T]) -> T | None:
         """One top-level value as ``kind``; ``None`` when it is absent, null, or something else entirely."""
@@ -74,7 +84,7 @@ class Record:
         if raw is None:
             return None
         try:
-            return msgspec.json.decode(raw, type=kind | None)  # type: ignore[call-overload,no-any-return]
+            return msgspec.json.decode(raw, type=kind | None)
         except (msgspec.DecodeError, RecursionError):
             return None
 
@@ -91,11 +101,13 @@ class Record:
 
         Only the first 64 KiB are looked at, unless the item is longer than that.
         """
-        raw = self.data if key is None else bytes(self.keys.get(key, msgspec.Raw(b"")))
+        raw = self.data if key is None else bytes(self.keys.get(key, b""))
         return first_item(raw)
 
-    def _repair(self, cause: Exception) -> None:
-        """Read once more, leniently: invalid UTF-8, lone surrogates, control characters, NaN."""
+    def _repair(self, cause: Exception, under: str) -> None:
+        """Read once more, leniently: invalid UTF-8, lone surrogates, control characters, NaN, huge numbers."""
+        if isinstance(cause, msgspec.ValidationError) and "out of range" not in str(cause):
+            raise misfit(cause, under) from cause
         sha256 = self.sha256
         if self._is_repaired:
             raise malformed(cause) from cause
@@ -103,7 +115,9 @@ class Record:
         text = self.data.decode("utf-8", "replace")
         count = _Count(text.count("\ufffd") - self.data.count(b"\xef\xbf\xbd"))
         try:
-            value = json.loads(text, strict=False, parse_constant=count.constant, parse_float=count.real, parse_int=count.whole)
+            value = json.loads(
+                text, strict=False, parse_constant=count.constant, parse_float=count.real, parse_int=count.whole
+            )
             self.data = msgspec.json.encode(count.scrub(value))
         except (ValueError, RecursionError) as error:
             raise malformed(error) from error
@@ -160,14 +174,16 @@ def misfit(error: msgspec.ValidationError, under: str = "$") -> RecordError:
 def malformed(cause: Exception) -> RecordError:
     """A record error for bytes that are no JSON."""
     if isinstance(cause, RecursionError):
-        return RecordError("The JSON is nested too deeply to read.", remedy="No known agent writes this; remove the record.")
+        return RecordError(
+            "The JSON is nested too deeply to read.", remedy="No known agent writes this; remove the record."
+        )
     if isinstance(cause, json.JSONDecodeError):
         what = f"{cause.msg} at character {cause.pos}"
     else:
         what = str(cause)
     return RecordError(
         f"Not valid JSON: {what}.",
-        remedy="A cut-off copy is the usual cause: copy or export the file again; a run that crashed while writing can be finished by hand.",
+        remedy="A cut-off copy is the usual cause: copy or export the file again.",
     )
 
 

@@ -29,8 +29,21 @@ from handoff.trajectory import Action, Message, Observation, Outcome, Step, Traj
 _NULL = msgspec.Raw(b"null")
 
 TOOLS = frozenset(
-    "open goto scroll_up scroll_down edit create insert append search_file search_dir find_file submit view filemap"
-    " str_replace_editor str_replace undo_edit replace".split()
+    (
+        *(
+            "open",
+            "goto",
+            "scroll_up",
+            "scroll_down",
+            "edit",
+            "create",
+            "insert",
+            "append",
+            "search_file",
+            "search_dir",
+        ),
+        *("find_file", "submit", "view", "filemap", "str_replace_editor", "str_replace", "undo_edit", "replace"),
+    )
 )
 """First words that are tools of the agent; every other first word is a shell command."""
 
@@ -38,7 +51,7 @@ _NO_REPLY = ("exit_context", "exit_cost", "exit_error", "exit_api", "exit_enviro
 """Actions that the scaffold wrote itself when the model could not go on."""
 
 
-class Item(msgspec.Struct):
+class Item(msgspec.Struct, gc=False):
     """One entry of ``trajectory``."""
 
     action: str | None = None
@@ -49,13 +62,13 @@ class Item(msgspec.Struct):
     execution_time: Any = None
 
 
-class Thinking(msgspec.Struct):
+class Thinking(msgspec.Struct, gc=False):
     """One block of ``thinking_blocks``."""
 
     thinking: str | None = None
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """One entry of ``history``; contents stay unparsed until wanted."""
 
     role: str = ""
@@ -67,7 +80,7 @@ class Turn(msgspec.Struct):
     thinking_blocks: list[Thinking] | None = None
 
 
-class Info(msgspec.Struct):
+class Info(msgspec.Struct, gc=False):
     """``info``."""
 
     exit_status: str | None = None
@@ -76,7 +89,7 @@ class Info(msgspec.Struct):
     model_stats: dict[str, Any] | None = None
 
 
-class Run(msgspec.Struct):
+class Run(msgspec.Struct, gc=False):
     """A whole file."""
 
     trajectory: list[Item] | None = None
@@ -85,12 +98,12 @@ class Run(msgspec.Struct):
     replay_config: msgspec.Raw = _NULL
 
 
-class _Query(msgspec.Struct):
+class _Query(msgspec.Struct, gc=False):
     query: list[Turn] | None = None
     messages: list[Turn] | None = None
 
 
-class _Repeated(msgspec.Struct):
+class _Repeated(msgspec.Struct, gc=False):
     """The repeated conversation, for a file that lost its ``history``."""
 
     trajectory: list[_Query] | None = None
@@ -104,7 +117,10 @@ class SweAgent:
     def recognises(self, record: Record) -> bool:
         """``trajectory`` of items with action, observation and response; or a bare ``history`` with message types."""
         if "trajectory" in record.keys:
-            return {"action", "observation", "response"} <= record.first("trajectory").keys()
+            first = record.first("trajectory")
+            if not first:  # died before its first step: still this format, and refused with the right words
+                return {"history", "info"} <= record.keys.keys()
+            return {"action", "observation", "response"} <= first.keys()
         return "history" in record.keys and "message_type" in record.first("history")
 
     def trajectory(self, record: Record) -> Trajectory:
@@ -118,15 +134,24 @@ class SweAgent:
         states: list[list[Any]] = []
         steps = _steps(items, history, states) if items else _demonstration(history)
         if not steps:
-            raise RecordError("No reply of the model is in it.", field="$.trajectory", remedy="The run ended before its first step; leave the file out.")
-        task = next((m.text for m in reversed(preamble) if m.role == "user"), None) or _text(config, "problem_statement", "text")
+            raise RecordError(
+                "No reply of the model is in it.",
+                field="$.trajectory",
+                remedy="The run ended before its first step; leave the file out.",
+            )
+        task = next((m.text for m in reversed(preamble) if m.role == "user"), None) or _text(
+            config, "problem_statement", "text"
+        )
         if not task:
-            raise RecordError("The task is missing.", field="$.history", remedy="Keep `history` (or `query`) when exporting the run.")
+            raise RecordError(
+                "The task is missing.", field="$.history", remedy="Keep `history` (or `query`) when exporting the run."
+            )
         task_id = _text(config, "problem_statement", "id") or _task_in_name(record.file)
         base_ref = _text(config, "env", "repo", "base_commit")
         submission = info.submission or ""
         facts: dict[str, Any] = {
-            "version": info.swe_agent_version or ("1.x" if any(i.execution_time is not None for i in items) or not items else "0.x"),
+            "version": info.swe_agent_version
+            or ("1.x" if any(i.execution_time is not None for i in items) or not items else "0.x"),
             "base_ref": base_ref if base_ref and not values.commit(base_ref) else None,
             "image": _text(config, "env", "deployment", "image"),
             "model_stats": _totals(info.model_stats),
@@ -166,19 +191,32 @@ def _steps(items: list[Item], history: list[Turn], states: list[list[Any]]) -> t
 
 
 def _step(item: Item, turn: Turn | None) -> Step:
-    thought = "\n".join(block.thinking or "" for block in turn.thinking_blocks) if turn is not None and turn.thinking_blocks else ""
+    thought = (
+        "\n".join(block.thinking or "" for block in turn.thinking_blocks)
+        if turn is not None and turn.thinking_blocks
+        else ""
+    )
     action = item.action or ""
     word = action.split(None, 1)[0] if action.strip() else ""
     seen = item.observation
     if not word or word in _NO_REPLY:
         # A reply that could not be parsed, or none at all: what came back is the scaffold speaking.
-        return Step(text=item.response or item.thought or "", thought=thought, after=(Message(role="harness", text=seen),) if seen else ())
+        return Step(
+            text=item.response or item.thought or "",
+            thought=thought,
+            after=(Message(role="harness", text=seen),) if seen else (),
+        )
     calls = native(turn.tool_calls) if turn is not None and turn.tool_calls else ()
     if not calls:
         calls = (Action(tool=word if word in TOOLS else "bash", arguments=action, is_text=True),)
     first = Observation(call_id=calls[0].call_id, text=seen or "", missing="none" if seen is None else None)
     rest = tuple([Observation(call_id=call.call_id, missing="not_executed") for call in calls[1:]])
-    return Step(text=item.thought if item.thought is not None else item.response or "", thought=thought, actions=calls, observations=(first, *rest))
+    return Step(
+        text=item.thought if item.thought is not None else item.response or "",
+        thought=thought,
+        actions=calls,
+        observations=(first, *rest),
+    )
 
 
 def _demonstration(history: list[Turn]) -> tuple[Step, ...]:
@@ -191,7 +229,11 @@ def _demonstration(history: list[Turn]) -> tuple[Step, ...]:
             calls = native(turn.tool_calls) if turn.tool_calls else ()
             if not calls and turn.action:
                 word = turn.action.split(None, 1)[0] if turn.action.strip() else ""
-                calls = (Action(tool=word if word in TOOLS else "bash", arguments=turn.action, is_text=True),) if word else ()
+                calls = (
+                    (Action(tool=word if word in TOOLS else "bash", arguments=turn.action, is_text=True),)
+                    if word
+                    else ()
+                )
             talk.reply(text, actions=calls)
         elif turn.role == "tool":
             talk.result(turn.tool_call_ids[0] if turn.tool_call_ids else None, harness.unwrap(text)[0])
@@ -219,7 +261,7 @@ def _repeated_preamble(record: Record) -> list[Message]:
     return []
 
 
-class _Part(msgspec.Struct):
+class _Part(msgspec.Struct, gc=False):
     text: str | None = None
 
 

@@ -13,7 +13,14 @@ from handoff.trajectory import Usage
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 _INSTANCE = re.compile(r"([A-Za-z0-9][\w.-]*?)__([\w.-]+?)-(\d+)(?:_(\d+))?")
 _SMITH = re.compile(r"([A-Za-z0-9][\w-]*?)__([\w.-]+?)\.([0-9a-f]{8})\..+")
-_SPLITS = {"train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
+_SPLITS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "test": "test",
+}
 
 
 def whole(value: Any, bits: int = 63) -> int | None:
@@ -79,7 +86,7 @@ def task_of(instance_id: str | None) -> str | None:
     return instance_id[: found.start(4) - 1] if found and found[4] else instance_id
 
 
-class UsageRow(msgspec.Struct):
+class UsageRow(msgspec.Struct, gc=False):
     """Token counts as chat APIs report them."""
 
     prompt_tokens: Any = None
@@ -97,7 +104,11 @@ def usage(row: UsageRow | None) -> Usage | None:
         return None
     details = row.prompt_tokens_details
     prompt = _count(row.prompt_tokens, row.input_tokens)
-    cached = _count(details.get("cached_tokens") if isinstance(details, dict) else None, row.prompt_cache_hit_tokens, row.cached_tokens)
+    cached = _count(
+        details.get("cached_tokens") if isinstance(details, dict) else None,
+        row.prompt_cache_hit_tokens,
+        row.cached_tokens,
+    )
     completion = _count(row.completion_tokens, row.output_tokens)
     if prompt is None and cached is None and completion is None:
         return None

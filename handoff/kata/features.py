@@ -24,6 +24,10 @@ Matrix = npt.NDArray[np.float64]
 
 EDITS_PER_FUNCTION = 3
 MAX_EDITS = 18
+SHARPNESS = 0.25
+"""How much a nat of the code prior counts when changes of one function are compared."""
+DOUBT = 0.3
+"""Part of the chance that is shared evenly, since the code prior knows little code."""
 KINDS = ("list", "diff", "test_all", "test_one", "read", "edit", "undo", "restore", "submit")
 PLACES = ("map", "readme", "flows", "module", "test_file")
 
@@ -37,7 +41,7 @@ CONTEXT_NAMES = (
 MOVE_NAMES = (
     *(f"kind_{kind}" for kind in KINDS),
     *(f"place_{place}" for place in PLACES),
-    "suspicion", "suspicion_rank", "is_most_suspicious", "gain", "gain_rank", "score", "score_rank", "is_best_score",
+    "suspicion", "suspicion_rank", "is_most_suspicious", "gain", "gain_rank", "share", "score", "score_rank", "is_best_score",
     "is_cleared", "in_diff", "diff_gain", "undoes_hunk", "touches_hunk", "notes_say_changed", "notes_say_reverted",
     "notes_say_read", "notes_last", "tried_here", "covers_failing", "covers_edited", "undo_worse", "undo_same",
     "undo_better", "undo_gain", "is_just_read",
@@ -57,17 +61,19 @@ class Edit(msgspec.Struct, frozen=True):
     function: str
     suspicion: float
     gain: float
+    share: float
+    """Of the chance that its function is wrong, by plausibility among all changes of that function."""
     rank: int
-    """Among the changes of its function, 0 the most plausible."""
+    """Among the untried changes of its function, 0 the most plausible."""
 
     @property
-    def score(self) -> float:
-        """Log chance of the place plus plausibility of the change."""
-        return math.log(self.suspicion + 0.01) + 0.5 * self.gain
+    def chance(self) -> float:
+        """That this change is a fix: the place is wrong, and this is what is wrong with it."""
+        return self.suspicion * self.share
 
 
 def edits(mind: Mind, prior: Prior) -> list[Edit]:
-    """The changes worth trying in the files read so far, best score first."""
+    """The changes worth trying in the files read so far, most likely first."""
     chances = mind.suspicions()
     found: list[Edit] = []
     own = {change.inverse() for change in mind.own_changes}
@@ -76,16 +82,19 @@ def edits(mind: Mind, prior: Prior) -> list[Edit]:
         if text is None:
             continue
         module = path.rsplit("/", 1)[-1].removesuffix(".py")
-        by_function: dict[str, list[tuple[float, Change]]] = {}
+        by_function: dict[str, list[Change]] = {}
         for change in changes(path, text):
-            if change in own or mind.was_taken(Move("edit", path, change)):
-                continue
-            by_function.setdefault(function_at(text, change.line) or "", []).append((-prior.gain(text, change), change))
+            by_function.setdefault(function_at(text, change.line) or "", []).append(change)
         for function, options in by_function.items():
             name = f"{module}.{function}"
-            for rank, (loss, change) in enumerate(sorted(options)[:EDITS_PER_FUNCTION]):
-                found.append(Edit(change, name, chances.get(name, 0.1), -loss, rank))
-    found.sort(key=lambda edit: (-edit.score, edit.change))
+            weights = {change: math.exp(SHARPNESS * prior.gain(text, change)) for change in options}
+            total = sum(weights.values())
+            open_ = [c for c in options if c not in own and not mind.was_taken(Move("edit", path, c))]
+            open_.sort(key=lambda change: (-weights[change], change))
+            for rank, change in enumerate(open_[:EDITS_PER_FUNCTION]):
+                share = (1 - DOUBT) * weights[change] / total + DOUBT / len(options)
+                found.append(Edit(change, name, chances.get(name, 0.1), prior.gain(text, change), share, rank))
+    found.sort(key=lambda edit: (-edit.chance, edit.change))
     return found[:MAX_EDITS]
 
 
@@ -141,8 +150,8 @@ def _context(mind: Mind, worth: list[Edit]) -> list[float]:
     handed = mind.handed
     full = mind.last_full
     last = next((attempt for attempt in reversed(mind.attempts)), None)
-    outcome = _outcome(last) if last is not None and not last.is_undone else ""
-    is_open = last is not None and not last.is_undone and last.version == mind.version and not mind.is_fresh
+    outcome = mind.outcome(last) if last is not None and not last.is_undone else ""
+    is_open = last is not None and not last.is_undone and last.after == mind.state and not mind.is_fresh
     chances = mind.suspicions()
     top = max(chances.values(), default=0.0)
     tops = {name.split(".")[0] for name, value in chances.items() if value == top}
@@ -164,7 +173,7 @@ def _context(mind: Mind, worth: list[Edit]) -> list[float]:
         float(mind.is_fresh),
         float(mind.is_green),
         min(len(full.failing), 8) / 8 if full is not None else 0.0,
-        min(sum(1 for a in mind.attempts if full is None or a.version > full.version), 4) / 4,
+        min(_untested(mind), 4) / 4,
         min(len(mind.own_changes), 4) / 4,
         float(outcome == "better"),
         float(outcome == "same"),
@@ -181,11 +190,12 @@ def _context(mind: Mind, worth: list[Edit]) -> list[float]:
     ]
 
 
-def _outcome(attempt: object) -> str:
-    before, after = getattr(attempt, "before", None), getattr(attempt, "after", None)
-    if before is None or after is None:
-        return ""
-    return "better" if after < before else "worse" if after > before else "same"
+def _untested(mind: Mind) -> int:
+    """Own edits made after the last run of all tests that still stand."""
+    if mind.is_fresh:
+        return 0
+    tested = {result.state for result in mind.results if not result.target}
+    return sum(1 for attempt in mind.attempts if not attempt.is_undone and attempt.after not in tested)
 
 
 def _describe(mind: Mind, move: Move, worth: list[Edit], prior: Prior) -> list[float]:
@@ -219,7 +229,7 @@ def _describe(mind: Mind, move: Move, worth: list[Edit], prior: Prior) -> list[f
         _describe_edit(mind, move, worth, row)
     if move.kind == "undo" and move.change is not None:
         attempt = next(a for a in reversed(mind.attempts) if a.change.inverse() == move.change)
-        outcome = _outcome(attempt)
+        outcome = mind.outcome(attempt)
         row["undo_worse"], row["undo_same"] = float(outcome == "worse"), float(outcome == "same")
         row["undo_better"] = float(outcome == "better")
         row["undo_gain"] = _scaled(prior.gain(mind.texts[move.path], move.change))
@@ -236,7 +246,8 @@ def _describe_edit(mind: Mind, move: Move, worth: list[Edit], row: dict[str, flo
     row["suspicion_rank"] = 1 / (1 + len({other.suspicion for other in worth if other.suspicion > edit.suspicion}))
     row["gain"] = _scaled(edit.gain)
     row["gain_rank"] = 1 / (1 + edit.rank)
-    row["score"] = max(-2.0, edit.score / 3)
+    row["score"] = edit.chance
+    row["share"] = edit.share
     row["score_rank"] = 1 / (1 + at)
     row["is_best_score"] = float(at == 0)
     row["is_cleared"] = float(edit.suspicion < 0.06)
@@ -252,15 +263,21 @@ def _scaled(gain: float) -> float:
 
 
 def _hunk_gain(mind: Mind, path: str, prior: Prior) -> float:
-    """How much the code prior likes what git diff shows of a file; zero when the file was not read."""
+    """How much the code prior likes what git diff shows of a file: its least likely change; zero for no change."""
     hunks = (mind.hunks or {}).get(path) or ()
-    text = mind.texts.get(path)
-    if text is None or not hunks:
-        return 0.0
-    gains = []
-    for hunk in hunks:
-        gains.append(-prior.gain(text, hunk.inverse()))
-    return _scaled(min(gains))
+    return _scaled(min((hunk_gain(mind, hunk, prior) for hunk in hunks), default=0.0))
+
+
+def hunk_gain(mind: Mind, hunk: Change, prior: Prior) -> float:
+    """How much likelier a change that stands in the work tree made its line."""
+    code = mind.hunk_code.get(hunk)
+    if code is not None:
+        line = code.split("\n")[1]
+        column = hunk.column
+        back = Change(hunk.path, 2, column, hunk.new, hunk.old)
+        return -prior.gain(code, back) if line.startswith(hunk.new, column) else 0.0
+    text = mind.texts.get(hunk.path)
+    return -prior.gain(text, hunk.inverse()) if text is not None else 0.0
 
 
 def _file_suspicion(mind: Mind, path: str) -> tuple[float, int]:
@@ -305,8 +322,8 @@ def file_features(mind: Mind, paths: tuple[str, ...], prior: Prior) -> Matrix:
             float(handed.is_passing is True),
             float(path in mind.texts),
             min(len(own), 3) / 3,
-            float(any(_outcome(attempt) == "better" for attempt in own)),
-            float(any(_outcome(attempt) == "" for attempt in own)),
+            float(any(mind.outcome(attempt) == "better" for attempt in own)),
+            float(any(mind.outcome(attempt) == "" for attempt in own)),
             min(len(handed.changed), 4) / 4,
         ])  # fmt: skip
     return np.array(rows, dtype=np.float64).reshape(len(paths), len(FILE_NAMES))

@@ -8,8 +8,6 @@ learned policy, the reference successors and training. It never looks at the rep
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
 import msgspec
 
 from handoff.kata import tools
@@ -27,6 +25,7 @@ _FAILED_LINE = re.compile(r"^(?:FAILED|ERROR) ([\w/.]+(?:::\w+)?)", re.MULTILINE
 _SUMMARY_LINE = re.compile(r"^(?=.*\b(?:passed|failed|error)\b)[\w ,]+?(?: in [\d.]+s)?$", re.MULTILINE)
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)")
 _REPORTED = re.compile(r"Users report (.+?):")
+_PACKAGE = re.compile(r"features of `(\w+)`")
 
 
 class TestResult(msgspec.Struct, frozen=True):
@@ -39,20 +38,18 @@ class TestResult(msgspec.Struct, frozen=True):
     failing: tuple[str, ...]
     """Test ids, sorted."""
     passed: int
-    version: int
-    """Of the tree it ran on."""
+    state: str
+    """Of the tree it ran on, as ``Mind.state`` names it."""
 
 
 class Attempt(msgspec.Struct):
-    """One edit of the agent's own, and what became of it."""
+    """One edit of the agent's own."""
 
     change: Change
-    version: int
-    """Of the tree right after it."""
-    before: int | None
-    """Failing tests of the last full run before it."""
-    after: int | None = None
-    """Failing tests of the first full run after it, with nothing else edited in between."""
+    before: str
+    """State it was made on."""
+    after: str
+    """State it made."""
     is_undone: bool = False
 
 
@@ -72,13 +69,19 @@ class Mind:
         """Test id → functions, once the feature map was read."""
         self.hunks: dict[str, tuple[Change, ...] | None] | None = None
         """File → token changes against the base; ``None`` for a file changed in other ways; ``None`` before any diff."""
+        self.hunk_code: dict[Change, str] = {}
+        """Change that git diff showed → a one-line function of the line as it is now, to judge it by."""
         self.results: list[TestResult] = []
         self.attempts: list[Attempt] = []
         self.moves: list[Move] = []
-        self.version = 0
+        self.state = ""
+        """A name of the tree as far as the agent's own moves changed it: the same after an edit and its undoing."""
         self.taken: set[tuple[Move, str]] = set()
         """(move, state) pairs already played; membership only, never iterated."""
         self.is_submitted = False
+        told = _PACKAGE.search(briefing.task)
+        self._told_package = told[1] if told else ""
+        self._take_map(briefing.view_text)
         self._suspicions: tuple[tuple[object, ...], dict[str, float]] | None = None
 
     # -- reading the conversation ----------------------------------------------------------------
@@ -94,7 +97,7 @@ class Mind:
             case "list":
                 self.files = tuple(line for line in text.split("\n") if line)
             case "diff":
-                self.hunks = read_diff(text)
+                self.hunks, self.hunk_code = read_diff(text)
             case "test_all" | "test_one":
                 self._take_result(move.path, text)
             case "read":
@@ -110,7 +113,7 @@ class Mind:
             case _:
                 if path is not None:  # an edit whose effect is not understood
                     self.texts.pop(path, None)
-                    self.version += 1
+                    self.state = f"{self.state}/{len(self.moves)}"
         return move
 
     def _memory(self, move: Move) -> Move:
@@ -123,32 +126,31 @@ class Mind:
     def _take_text(self, path: str, text: str) -> None:
         self.texts[path] = text
         if path == FEATURE_MAP:
-            self.covers = {test: tuple(names.split(", ")) for test, names in _MAP_LINE.findall(text)}
+            self._take_map(text)
+
+    def _take_map(self, text: str) -> None:
+        found = {test: tuple(names.split(", ")) for test, names in _MAP_LINE.findall(text)}
+        self.covers = found or self.covers
 
     def _take_result(self, target: str, text: str) -> None:
         counts = {word.removesuffix("s"): int(n) for n, word in _COUNT.findall(_last_summary(text))}
         failing = tuple(sorted(_FAILED_LINE.findall(text)))
-        result = TestResult(target, failing, counts.get("passed", 0), self.version)
-        if not target and self.attempts and self.attempts[-1].after is None:
-            last = self.attempts[-1]
-            if last.version == self.version:
-                last.after = len(failing)
-        self.results.append(result)
+        self.results.append(TestResult(target, failing, counts.get("passed", 0), self.state))
 
     def _take_edit(self, move: Move) -> None:
         change = move.change
         if change is None:
             return
         self.texts[move.path] = change.apply(self.texts[move.path])
-        full = self.last_full
-        self.version += 1
         for attempt in reversed(self.attempts):
             if attempt.change.inverse() == change and not attempt.is_undone:
                 attempt.is_undone = True
                 self._forget_hunk(attempt.change)
+                self.state = self._name_state()
                 return
-        before = len(full.failing) if full is not None and full.version == self.version - 1 else None
-        self.attempts.append(Attempt(change, self.version, before))
+        before = self.state
+        self.attempts.append(Attempt(change, before, ""))
+        self.state = self.attempts[-1].after = self._name_state()
         if self.hunks is not None:
             own = self.hunks.get(move.path, ())
             if own is not None:
@@ -162,7 +164,6 @@ class Mind:
                 self.hunks[change.path] = tuple(c for c in own if c != change)
 
     def _take_restore(self, path: str) -> None:
-        self.version += 1
         known = self.hunks.get(path, ()) if self.hunks is not None else None
         text = self.texts.pop(path, None)
         if text is not None and known:
@@ -179,42 +180,54 @@ class Mind:
         for attempt in self.attempts:
             if attempt.change.path == path:
                 attempt.is_undone = True
+        self.state = self._name_state()
+
+    def _name_state(self) -> str:
+        kept = sorted((a.change.path, a.change.line, a.change.column, a.change.new) for a in self.attempts if not a.is_undone)
+        restored = sorted({move.path for move in self.moves if move.kind in ("restore", "other")})
+        return repr((kept, restored)) if kept or restored else ""
 
     # -- what follows ------------------------------------------------------------------------------
 
     @property
-    def state(self) -> str:
-        """A name of the tree as far as the agent's own moves changed it: equal after an edit and its undoing."""
-        kept = sorted((a.change.path, a.change.line, a.change.column, a.change.new) for a in self.attempts if not a.is_undone)
-        restored = sorted({move.path for move in self.moves if move.kind == "restore"})
-        return repr((kept, restored))
-
-    @property
     def last_full(self) -> TestResult | None:
-        """The last run of all tests."""
-        return next((result for result in reversed(self.results) if not result.target), None)
+        """The last run of all tests on the present state, else on any."""
+        full = [result for result in self.results if not result.target]
+        here = [result for result in full if result.state == self.state]
+        return here[-1] if here else full[-1] if full else None
 
     @property
     def is_fresh(self) -> bool:
-        """True when all tests were run on the present tree."""
+        """True when all tests were run on the present state."""
         full = self.last_full
-        return full is not None and full.version == self.version
+        return full is not None and full.state == self.state
 
     @property
     def is_green(self) -> bool:
-        """True when all tests were run on the present tree and passed."""
+        """True when all tests were run on the present state and passed."""
         full = self.last_full
-        return full is not None and full.version == self.version and not full.failing and full.passed > 0
+        return full is not None and full.state == self.state and not full.failing and full.passed > 0
+
+    def outcome(self, attempt: Attempt) -> str:
+        """``better``, ``same`` or ``worse`` by failing tests before and after; ``""`` when either was not run."""
+        counts: dict[str, int] = {}
+        for result in self.results:
+            if not result.target:
+                counts[result.state] = len(result.failing)
+        before, after = counts.get(attempt.before), counts.get(attempt.after)
+        if before is None or after is None:
+            return ""
+        return "better" if after < before else "worse" if after > before else "same"
 
     def status(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """(failing, passing) test ids by the latest run of each, or ``None`` when no test was run.
+        """(failing, passing) test ids by the latest run of each, runs on the present state first, or ``None`` when no test was run.
 
         Passing tests are known by the feature map: what a run covered and did not report.
         """
         if not self.results:
             return None
         failing: dict[str, bool] = {}
-        for result in self.results:
+        for result in sorted(self.results, key=lambda result: result.state == self.state):  # stable: the present last
             for test in self.covers:
                 if not result.target or test.startswith(result.target + "::"):
                     failing[test] = False
@@ -231,7 +244,7 @@ class Mind:
             return {}
         status = self.status()
         if status is None:
-            told = self.handed.failing or tuple(t for t in self.covers if t.split("::test_")[-1] in self.reported)
+            told = self.handed.failing or tuple(t for t in self.covers if t.split("::test_")[-1].rsplit("_", 1)[0] in self.reported)
             status = (tuple(told), ())
         key: tuple[object, ...] = (status, len(self.covers))
         if self._suspicions is None or self._suspicions[0] != key:
@@ -240,13 +253,16 @@ class Mind:
 
     @property
     def package(self) -> str:
-        """The package's folder, ``""`` before files were listed."""
-        return next((path.split("/")[0] for path in self.files if path.endswith("/__init__.py")), "")
+        """The package's folder, as the task or the list of files names it; ``""`` before that."""
+        return self._told_package or next((path.split("/")[0] for path in self.files if path.endswith("/__init__.py")), "")
 
     @property
     def modules(self) -> tuple[str, ...]:
         """Source files that may hold bugs, as far as they are known, sorted."""
         named = {path for path in self.files if _is_module(path)}
+        if self.package:
+            covered = {name.split(".")[0] for names in self.covers.values() for name in names}
+            named |= {f"{self.package}/{module}.py" for module in covered}
         named |= {path for path in self.texts if _is_module(path)}
         named |= {path for path in (*self.handed.changed, *self.handed.read) if _is_module(path)}
         if self.hunks is not None:
@@ -278,43 +294,50 @@ def _last_summary(text: str) -> str:
     return found[-1] if found else ""
 
 
-def read_diff(text: str) -> dict[str, tuple[Change, ...] | None]:
-    """What ``git diff`` showed: file → its token changes, or ``None`` when it takes more than those to tell."""
+def read_diff(text: str) -> tuple[dict[str, tuple[Change, ...] | None], dict[Change, str]]:
+    """What ``git diff`` showed: file → its token changes (``None``: it takes more than those to tell), and the
+    code around each change as a one-line function."""
     found: dict[str, tuple[Change, ...] | None] = {}
+    code: dict[Change, str] = {}
     for part in re.split(r"^diff --git ", text, flags=re.MULTILINE)[1:]:
         match = re.search(r"^\+\+\+ b/(.+)$", part, re.MULTILINE)
-        if match is None:
-            continue
-        found[match[1]] = _read_hunks(match[1], part)
-    return found
+        if match is not None:
+            found[match[1]] = _read_hunks(match[1], part, code)
+    return found, code
 
 
-def _read_hunks(path: str, part: str) -> tuple[Change, ...] | None:
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)\n((?:[ +\-\\].*\n?)*)", re.MULTILINE)
+
+
+def _read_hunks(path: str, part: str, code: dict[Change, str]) -> tuple[Change, ...] | None:
     changes: list[Change] = []
-    for header in re.finditer(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@.*\n((?:[ +\-\\].*\n?)*)", part, re.MULTILINE):
-        number = int(header[1])
+    for header in _HUNK.finditer(part):
+        number, function = int(header[1]), header[2].strip()
         removed: list[str] = []
         added: list[tuple[int, str]] = []
-        for line in [*header[2].split("\n"), " "]:
+        for line in [*header[3].split("\n"), " "]:
             if line.startswith("-"):
                 removed.append(line[1:])
-            elif line.startswith("+"):
+                continue
+            if line.startswith("+"):
                 added.append((number, line[1:]))
                 number += 1
-            elif not line.startswith("\\"):
-                if len(removed) != len(added):
+                continue
+            if line.startswith("\\"):
+                continue
+            if len(removed) != len(added):
+                return None
+            for old, (place, new) in zip(removed, added, strict=True):
+                tokens = difference(path, old.strip() + "\n", new.strip() + "\n")
+                if tokens is None:
                     return None
-                for old, (place, new) in zip(removed, added, strict=True):
-                    token = difference(path, old.strip() + "\n", new.strip() + "\n")
-                    if token is None:
-                        return None
-                    indent = len(new) - len(new.lstrip())
-                    changes += [Change(path, place, c.column + indent, c.old, c.new) for c in token]
-                removed, added = [], []
-                number += 1
+                indent = len(new) - len(new.lstrip())
+                for token in tokens:
+                    change = Change(path, place, token.column + indent, token.old, token.new)
+                    changes.append(change)
+                    code[change] = f"{function if function.startswith('def ') else 'def _():'}\n{new}\n"
+            removed, added = [], []
+            number += 1
+            if line.startswith(" def "):
+                function = line[1:]
     return tuple(changes)
-
-
-def hunks_of(changes: Sequence[Change], path: str) -> tuple[Change, ...]:
-    """The changes of one file."""
-    return tuple(change for change in changes if change.path == path)

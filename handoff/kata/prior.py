@@ -3,6 +3,9 @@
 Fitted on the repositories of training runs as those runs left them. It says how much likelier a source becomes
 by a single-token change, which is how kata agents tell a fix from a mistake. It knows nothing of tests.
 
+Beside the neighbours of a token it looks at the words of the function's docstring: which operators go with "above" or
+"largest" is learned from other functions as well.
+
 A function is judged by the code of functions with other names only. Otherwise the prior would know training
 repositories by heart, and a policy would learn there to trust it more than it deserves on code it has never seen.
 """
@@ -10,6 +13,7 @@ repositories by heart, and a policy would learn there to trust it more than it d
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -17,19 +21,25 @@ from pathlib import Path
 import msgspec
 
 from handoff.identity import canonical_json, identify
-from handoff.kata.mutations import Change, Token, code_tokens, functions
+from handoff.kata.mutations import SWAPS, Change, Token, code_tokens, functions
 from handoff.lake import write_file
 
 _MIN_FILES = 3
 """A name is a word of its own when this many files use it, else it is ``NAME``."""
-_WEIGHTS = (0.70, 0.22, 0.08)
-"""Interpolation of trigram, bigram and unigram."""
+DOC_WEIGHT = 0.5
+"""How much the docstring counts against the neighbours of a token."""
+_BACK_OFF = 4.0
+"""How many functions the shorter context counts for."""
 
 
 class _Counts(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
+    tokens: dict[str, tuple[str, ...]]
+    """Function name → the changeable tokens in its body."""
+    doc: dict[str, tuple[str, ...]]
+    """Function name → the words of its docstring."""
     grams: dict[str, dict[str, int]]
-    """Function name → its n-grams (one to three words joined by a space) → how often."""
+    """Function name → its n-grams (one to three words joined by a space) → 1."""
 
 
 class Prior:
@@ -44,6 +54,15 @@ class Prior:
         for grams in self._own.values():
             for gram, n in grams.items():
                 self._all[gram] = self._all.get(gram, 0) + n
+        self._words_of_token: dict[str, dict[str, list[str]]] = {}
+        for name, tokens in sorted(counts.tokens.items()):
+            for token in tokens:
+                for word in (*counts.doc[name], _ANY):
+                    self._words_of_token.setdefault(token, {}).setdefault(word, []).append(name)
+        self._with_word: dict[str, list[str]] = {_ANY: sorted(counts.doc)}
+        for name, doc in sorted(counts.doc.items()):
+            for word in doc:
+                self._with_word.setdefault(word, []).append(name)
         self._gains = lru_cache(maxsize=65_536)(self._gain)
 
     @staticmethod
@@ -57,16 +76,21 @@ class Prior:
         words = tuple(sorted(name for name, n in files.items() if n >= _MIN_FILES))
         known = frozenset(words)
         grams: dict[str, dict[str, int]] = {}
+        changeable: dict[str, tuple[str, ...]] = {}
+        doc: dict[str, tuple[str, ...]] = {}
         for text in sources:
             tokens = code_tokens(text)
             for name, first, last in functions(text):
+                changeable[name] = tuple(sorted({t.text for t in tokens if first <= t.line <= last and t.text in SWAPS}))
+                doc[name] = _doc_words(text, first, last)
                 line = ["^", "^", *(_word(token, known) for token in tokens if first <= token.line <= last)]
                 own = grams.setdefault(name, {})
                 for at in range(2, len(line)):
                     for start in (at - 2, at - 1, at):
                         gram = " ".join(line[start : at + 1])
-                        own[gram] = own.get(gram, 0) + 1
-        return Prior(_Counts(words, {name: dict(sorted(own.items())) for name, own in sorted(grams.items())}))
+                        own[gram] = 1  # many copies of one function say no more than one
+        own_grams = {name: dict(sorted(own.items())) for name, own in sorted(grams.items())}
+        return Prior(_Counts(words, dict(sorted(changeable.items())), dict(sorted(doc.items())), own_grams))
 
     @property
     def digest(self) -> str:
@@ -98,22 +122,53 @@ class Prior:
             if token.line == change.line and token.column == change.column:
                 new = _word(Token(0, 0, change.new, token.is_name, token.is_number), self._words)
                 after = (words[at - 2], words[at - 1], new, *words[at + 1 : at + 3])
-                return self._score(after, own) - self._score(words[at - 2 : at + 3], own)
+                told = self._told(name, _doc_words(text, first, last), change)
+                return self._score(after, own) - self._score(words[at - 2 : at + 3], own) + DOC_WEIGHT * told
         return 0.0
+
+    def _told(self, name: str, doc: tuple[str, ...], change: Change) -> float:
+        """How much the words of a docstring speak for the new token rather than the old one."""
+        total = 0.0
+        for word in doc:
+            seen = sum(1 for other in self._with_word.get(word, ()) if other != name)
+            if not seen:
+                continue
+            everyone = sum(1 for other in self._with_word[_ANY] if other != name)
+            for token, sign in ((change.new, 1), (change.old, -1)):
+                by_word = self._words_of_token.get(token, {})
+                usual = sum(1 for other in by_word.get(_ANY, ()) if other != name) / max(1, everyone)
+                times = sum(1 for other in by_word.get(word, ()) if other != name)
+                total += sign * math.log((times + usual + 0.05) / (seen + 1) / (usual + 0.05))
+        return total
 
     def _score(self, window: tuple[str, ...], own: Mapping[str, int]) -> float:
         return sum(math.log(self._probability(window[at - 2 : at + 1], own)) for at in range(2, 5))
 
     def _probability(self, gram: tuple[str, ...], own: Mapping[str, int]) -> float:
-        total = 0.001 / self._vocabulary
-        for weight, first in zip(_WEIGHTS, range(3), strict=True):
+        """Of the last word after the two before it: orders backed off by how often their context was seen."""
+        value = 1 / self._vocabulary
+        for first in (2, 1, 0):
             context = _CONTEXT + " ".join(gram[first:2])
             seen = self._all.get(context, 0) - own.get(context, 0)
             if seen > 0:
                 whole = " ".join(gram[first:])
-                total += weight * (self._all.get(whole, 0) - own.get(whole, 0)) / seen
-        return total
+                times = self._all.get(whole, 0) - own.get(whole, 0)
+                value = (times + _BACK_OFF * value) / (seen + _BACK_OFF)
+        return value
 
+
+_ANY = ""
+"""Stands for any word."""
+
+
+@lru_cache(maxsize=16_384)
+def _doc_words(text: str, first: int, last: int) -> tuple[str, ...]:
+    """The words of the docstring of the function on these lines, sorted."""
+    match = _DOC.search("\n".join(text.split("\n")[first - 1 : last]))
+    return tuple(sorted(set(re.findall(r"[a-z]{3,}", match[1].lower())))) if match else ()
+
+
+_DOC = re.compile(r'"""(.*?)"""', re.DOTALL)
 
 _CONTEXT = "\0"
 """Before a context in the tables: how often it was followed by anything."""

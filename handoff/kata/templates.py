@@ -173,6 +173,81 @@ TRAIN: tuple[Template, ...] = (
         return $k - number
     return number - $k
 """),
+    _template("list", "rounded_down", "Values less their remainder by $k.", _EACH.format("value - value % $k")),
+    _template("list", "remainders", "Remainder of each value by $k.", _EACH.format("value % $k")),
+    _template("list", "shares", "Share of $k in each value, rounded down.", _EACH.format("value // $k")),
+    _template("list", "lowered", "Values less $k.", _EACH.format("value - $k")),
+    _template("list", "at_most", "Values of at most $m.", _EACH.format("min($m, value)")),
+    _template("list", "at_least", "Values of at least -$k.", _EACH.format("max(-$k, value)")),
+    _template("list", "keep_outside", "Values below zero or above $k.", _WHERE.format("value < 0 or value > $k")),
+    _template("list", "keep_middle", "Values of at least zero and at most $m.", _WHERE.format("value >= 0 and value <= $m")),
+    _template("list", "products", "Each value times the one before it.", _PAIRS.format("values[i] * values[i - 1]")),
+    _template("list", "pair_lows", "Smaller of each value and the one before it.",
+              _PAIRS.format("min(values[i], values[i - 1])")),
+    _template("list", "skip_odd_places", "Values at even places, each plus one.", """
+    result = []
+    for i in range(0, len(values)):
+        if i % 2 == 0:
+            result.append(values[i] + 1)
+    return result
+"""),
+    _template("list", "placed", "Each value times its place from one.", """
+    result = []
+    for i in range(0, len(values)):
+        result.append(values[i] * (i + 1))
+    return result
+"""),
+    _template("list", "with_helper_less", "Each value less its $helper.", _EACH.format("value - $helper(value)")),
+    _template("number", "count_odd", "How many values are odd.", _COUNT.format("value % 2 != 0")),
+    _template("number", "count_below", "How many values are below -$k.", _COUNT.format("value < -$k")),
+    _template("number", "count_level", "How often a value is not below the one before it.",
+              _COUNT_PAIRS.format("values[i] >= values[i - 1]")),
+    _template("number", "width", "The largest value less the smallest one.", """
+    low = 100
+    high = -100
+    for value in values:
+        low = min(low, value)
+        high = max(high, value)
+    return high - low
+"""),
+    _template("number", "total_below", "Sum of the values below $m.", """
+    total = 0
+    for value in values:
+        if value < $m:
+            total += value
+    return total
+"""),
+    _template("number", "net_count", "Even values less odd ones.", """
+    count = 0
+    for value in values:
+        if value % 2 == 0:
+            count += 1
+        else:
+            count -= 1
+    return count
+"""),
+    _template("number", "total_steps", "Sum of all sums with the value before.", """
+    total = 0
+    for i in range(1, len(values)):
+        total += values[i] + values[i - 1]
+    return total
+"""),
+    _template("number", "total_less", "All values taken from $m.", """
+    total = $m
+    for value in values:
+        total -= value
+    return total
+"""),
+    _template("scalar", "floor_zero", "Number, at least zero.", "    return max(0, number)"),
+    _template("scalar", "cap", "Number plus one, at most $m.", "    return min($m, number + 1)"),
+    _template("scalar", "surplus", "What the number has above $m.", "    return max(0, number - $m)"),
+    _template("scalar", "shrink", "Number less half of it, rounded down.", "    return number - number // 2"),
+    _template("scalar", "flip_even", "Even numbers plus $k, others less $k.", """
+    if number % 2 == 0:
+        return number + $k
+    return number - $k
+"""),
+    _template("scalar", "rounded_share", "Share of $k, rounded to the nearest below.", "    return (number - 1) // $k"),
 )
 
 HELD_OUT: tuple[Template, ...] = (
@@ -203,8 +278,8 @@ HELD_OUT: tuple[Template, ...] = (
         result.append(values[i] + i + 1)
     return result
 """),
-    _template("list", "raised", "Values of less than -$k raised to it.", _EACH.format("max(-$k, value)")),
-    _template("list", "cut_off", "Values of more than $m cut to it.", _EACH.format("min($m, value)")),
+    _template("list", "raised", "Values plus one, raised to -$k at least.", _EACH.format("max(-$k, value + 1)")),
+    _template("list", "cut_off", "Values less one, cut to $m at most.", _EACH.format("min($m, value - 1)")),
     _template("list", "carry_over", "Each value plus what was carried from before.", """
     result = []
     carried = 0
@@ -276,6 +351,6 @@ HELD_OUT: tuple[Template, ...] = (
         return number + $k
     return number
 """),
-    _template("scalar", "band", "Number less $m, not below zero.", "    return max(0, number - $m)"),
+    _template("scalar", "band", "Number less $k, not above $m.", "    return min($m, number - $k)"),
     _template("scalar", "triple", "Twice the number and once more.", "    return number * 2 + number"),
 )

@@ -14,6 +14,8 @@ from __future__ import annotations
 import difflib
 import random
 from collections.abc import Mapping
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Literal
 
 import msgspec
@@ -29,7 +31,9 @@ WORLD_VERSION = 1
 
 UNIT_TEST_SHARE = 0.35
 SCALAR_MODULES = 2
+MIN_FEATURES = 10
 CASES_PER_TEST = 2
+"""Assertions in a unit test. A feature has as many tests of one assertion each."""
 
 _PACKAGES = (
     "almanac", "beacon", "canopy", "delta", "ember", "foundry", "garden", "harbor", "islet", "juniper",
@@ -195,17 +199,17 @@ def _function(rng: random.Random, template: Template, module: str, helpers: tupl
 
 
 def _features(rng: random.Random, parts: tuple[_Function, ...]) -> tuple[_Feature, ...]:
-    """Chains of three to five functions, such that every function is in one, directly or as a helper."""
+    """Chains of two to four functions, such that every function is in one, directly or as a helper."""
     unused = {kind: [f.qualified for f in parts if f.kind == kind] for kind in ("list", "number", "scalar")}
     everything = {kind: tuple(names) for kind, names in unused.items()}
     for names in unused.values():
         rng.shuffle(names)
     used: list[_Feature] = []
     for name in rng.sample(_FEATURES, len(_FEATURES)):
-        if len(used) >= 6 and not any(unused.values()):
+        if len(used) >= MIN_FEATURES and not any(unused.values()):
             break
         chain: list[str] = []
-        for kind, count in (("list", rng.randint(1, 2)), ("number", 1), ("scalar", rng.randint(1, 2))):
+        for kind, count in (("list", rng.randint(1, 2)), ("number", 1), ("scalar", rng.randint(0, 1))):
             picked: list[str] = []
             while len(picked) < count:
                 candidate = unused[kind].pop() if unused[kind] else rng.choice(everything[kind])
@@ -236,7 +240,7 @@ def _covers(names: tuple[str, ...], parts: tuple[_Function, ...]) -> tuple[str, 
 def _tests(rng: random.Random, parts: tuple[_Function, ...], features: tuple[_Feature, ...]) -> tuple[_Test, ...]:
     space: dict[str, Any] = {}
     for code in [f.source for f in parts] + [_feature_source(feature, parts) for feature in features]:
-        exec(compile(code, "<kata>", "exec"), space)  # our own templates, no outside text
+        exec(_compiled(code), space)  # our own templates, no outside text
     tests = []
     for function in parts:
         if rng.random() < UNIT_TEST_SHARE:
@@ -246,10 +250,11 @@ def _tests(rng: random.Random, parts: tuple[_Function, ...], features: tuple[_Fe
             covers = _covers((function.qualified,), parts)
             tests.append(_Test(path, f"test_{function.name}", function.name, cases, covers))
     for feature in features:
-        arguments = [_argument(rng, "list") for _ in range(CASES_PER_TEST)]
-        cases = tuple((argument, space[feature.name](argument)) for argument in arguments)
         covers = _covers(feature.chain, parts)
-        tests.append(_Test("tests/test_flows.py", f"test_{feature.name}", feature.name, cases, covers))
+        for number in range(1, CASES_PER_TEST + 1):
+            argument = _argument(rng, "list")
+            cases = ((argument, space[feature.name](argument)),)
+            tests.append(_Test("tests/test_flows.py", f"test_{feature.name}_{number}", feature.name, cases, covers))
     return tuple(sorted(tests, key=lambda test: (test.path, test.name)))
 
 
@@ -317,7 +322,7 @@ def _feature_map(tests: tuple[_Test, ...]) -> str:
 
 def _statement(rng: random.Random, package: str, broken: list[_Test]) -> str:
     reported = sorted(rng.sample(broken, min(2, len(broken))), key=lambda test: test.name)
-    names = " and ".join(f"`{test.call}`" for test in reported)
+    names = " and ".join(dict.fromkeys(f"`{test.call}`" for test in reported))
     first = reported[0]
     return (
         f"Some features of `{package}` give wrong results. Users report {names}: for example "
@@ -338,8 +343,12 @@ def _bugs(
     tests: tuple[_Test, ...],
     clean: Mapping[str, str],
 ) -> tuple[Change, ...] | None:
-    """Two to four changes in different functions, each seen by a test; ``None`` when the code has no place for them."""
+    """Two to four changes in different functions, each seen by a test of a feature; ``None`` when no such are found.
+
+    Taking back any one of them, with the others in place, turns at least one failing test: progress can be seen.
+    """
     wanted = rng.choice((2, 3, 3, 4))
+    world = (package, parts, features, tests, clean)
     order = list(parts)
     rng.shuffle(order)
     order = sorted(order, key=lambda f: _seen(f, order))  # stable: one function of every module first
@@ -356,8 +365,26 @@ def _bugs(
                 found.append(change)
                 break
         if len(found) == wanted:
-            return tuple(sorted(found))
+            shows = all(_count(found, None, *world) > _count(found, bug, *world) for bug in found)
+            return tuple(sorted(found)) if shows else None
     return None
+
+
+def _count(
+    bugs: list[Change],
+    without: Change | None,
+    package: str,
+    parts: tuple[_Function, ...],
+    features: tuple[_Feature, ...],
+    tests: tuple[_Test, ...],
+    clean: Mapping[str, str],
+) -> int:
+    """Failing tests with all bugs but one in place."""
+    files = dict(clean)
+    for bug in bugs:
+        if bug != without:
+            files[bug.path] = bug.apply(files[bug.path])
+    return len(_failing(_namespace(parts, features, package, files), tests))
 
 
 def _seen(function: _Function, order: list[_Function]) -> int:
@@ -380,10 +407,15 @@ def _namespace(
             for name, first, last in mutations.functions("\n".join(text)):
                 if name == function.name:
                     source = "\n".join(text[first - 1 : last]) + "\n"
-        exec(compile(source, "<kata>", "exec"), space)  # our own templates, no outside text
+        exec(_compiled(source), space)  # our own templates, no outside text
     for feature in features:
-        exec(compile(_feature_source(feature, parts), "<kata>", "exec"), space)
+        exec(_compiled(_feature_source(feature, parts)), space)
     return space
+
+
+@lru_cache(maxsize=4096)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<kata>", "exec")
 
 
 def _failing(space: Mapping[str, Any], tests: tuple[_Test, ...]) -> list[_Test]:

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
@@ -23,10 +23,18 @@ from handoff.sandbox.host import WARNING as HOST_WARNING
 __all__ = ["HOST_WARNING", "Completed", "Limits", "Sandbox", "available", "open_sandbox", "python_paths"]
 
 
-def open_sandbox(name: str, workdir: Path, *, limits: Limits | None = None, read_only: Sequence[Path] = ()) -> Sandbox:
+def open_sandbox(
+    name: str,
+    workdir: Path,
+    *,
+    limits: Limits | None = None,
+    read_only: Sequence[Path] = (),
+    env: Mapping[str, str] | None = None,
+) -> Sandbox:
     """A sandbox over ``workdir``, the only folder its commands can change.
 
-    ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter).
+    ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter),
+    their ``bin`` folders first on the path. ``env``: variables beside the plain ones of ``shell.py``.
     ``SandboxError`` when there is no such back end or it cannot work here; never falls back to a weaker one.
     """
     limits = limits if limits is not None else Limits()
@@ -34,9 +42,9 @@ def open_sandbox(name: str, workdir: Path, *, limits: Limits | None = None, read
         raise SandboxError(f"the work folder {workdir} does not exist")
     match name:
         case "bubblewrap":
-            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only)
+            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only, env=env)
         case "host":
-            return host.Host(workdir, limits=limits)
+            return host.Host(workdir, limits=limits, read_only=read_only, env=env)
         case _:
             raise SandboxError(f"no sandbox {name!r}; there are: bubblewrap, host")
 

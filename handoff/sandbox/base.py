@@ -6,6 +6,7 @@ The back ends are ``bubblewrap.py`` and ``host.py``; the shell they share is ``s
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +26,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     file_mb: int = 256
     """Size of any one file."""
     disk_mb: int = 2048
-    """Growth of the work folder during one command."""
+    """Growth of the work folder while the sandbox is open."""
     wall_s: float = 60.0
     """Seconds one command may take, unless the call says otherwise."""
     output_kb: int = 64
@@ -91,8 +92,5 @@ class Sandbox(Protocol):
 
 
 def python_paths() -> tuple[Path, ...]:
-    """The folders this interpreter and its packages live in, for ``read_only``."""
-    import sys
-
-    found = {Path(p).absolute() for p in (sys.prefix, sys.base_prefix)}
-    return tuple(sorted(found))
+    """The folders that this interpreter and its packages live in, for ``read_only``."""
+    return tuple(dict.fromkeys(Path(place).absolute() for place in (sys.prefix, sys.base_prefix)))

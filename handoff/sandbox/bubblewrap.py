@@ -1,1 +1,217 @@
-def missing(): return "x"
+"""The default sandbox: Linux namespaces through ``bwrap``, as root or as an ordinary user.
+
+Inside: the work folder at /repo (the only place of the host that can be changed), the system's programs and
+libraries and the folders in ``read_only`` (read-only), a private /tmp in memory, no network but a loopback of
+its own, no other process, no variable and no home of the host, no capability, and no new user namespaces.
+It dies with the thread that opened it.
+
+Not promised: a hole in the kernel is not covered (the whole system call table can be reached), and the CPU
+is shared by niceness only. Limits are in ``shell.limits_script`` (per process, by the kernel) and
+``watch.py`` (sums).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from handoff.errors import SandboxError
+from handoff.sandbox.base import Completed, Limits
+from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
+from handoff.sandbox.watch import Watch, children, tree
+
+ROOT = "/repo"
+_USER = 1000
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/magic")
+_PASSWD = f"agent:x:{_USER}:{_USER}:agent:/tmp:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+_GROUP = f"agent:x:{_USER}:\nnogroup:x:65534:\n"
+
+
+class Bubblewrap:
+    """One jail with a persistent shell. See ``Sandbox``."""
+
+    root = ROOT
+
+    def __init__(
+        self,
+        workdir: Path,
+        *,
+        limits: Limits,
+        read_only: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        reason = missing()
+        if reason is not None:
+            raise SandboxError(f"bubblewrap cannot be used here: {reason}")
+        self._jail = jail(workdir, limits=limits, read_only=read_only, env=env)
+        self._prologue = limits_script(limits, processes=_limits_are_per_namespace())
+        self._watch = Watch(workdir, limits, tree)
+        self._helpers: list[subprocess.Popen[bytes]] = []
+        try:
+            self._shell = PersistentShell(ROOT, limits, self._watch, self._launch, stop, self._prologue)
+        except BaseException:
+            self._watch.close()
+            raise
+
+    def run(self, command: str, timeout_s: float | None = None) -> Completed:
+        """See ``Sandbox.run``."""
+        return self._shell.run(command, timeout_s)
+
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """See ``Sandbox.spawn``. Its standard error goes nowhere."""
+        extra = [part for name, value in sorted((env or {}).items()) for part in ("--setenv", name, value)]
+        wrapped = ["bash", "-c", f'{self._prologue}; exec "$@"', "bash", *argv]
+        process = self._popen(wrapped, (), subprocess.DEVNULL, extra)
+        self._helpers.append(process)
+        self._watch.add(process.pid, lambda: stop(process))
+        return process
+
+    def close(self) -> None:
+        """See ``Sandbox.close``."""
+        self._watch.close()
+        self._shell.close()
+        for process in self._helpers:
+            stop(process)
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
+        self._helpers.clear()
+
+    def _launch(self, argv: Sequence[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+        return self._popen(argv, pass_fds, subprocess.STDOUT)
+
+    def _popen(
+        self, argv: Sequence[str], pass_fds: Sequence[int], stderr: int, extra: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        with contextlib.ExitStack() as files:
+
+            def hand_over(data: str) -> str:
+                """The number of a descriptor that bwrap reads ``data`` from."""
+                file = files.enter_context(tempfile.TemporaryFile(buffering=0))
+                file.write(os.fsencode(data))
+                file.seek(0)
+                handed.append(file.fileno())
+                return str(file.fileno())
+
+            handed = list(pass_fds)
+            known = ["--ro-bind-data", hand_over(_PASSWD), "/etc/passwd", "--ro-bind-data", hand_over(_GROUP), "/etc/group"]
+            # Handed over too, so that the jail's process list does not show the host's paths.
+            options = "".join(f"{option}\0" for option in [*self._jail, *known, *extra, "--remount-ro", "/"])
+            return subprocess.Popen(
+                [_program(), "--args", hand_over(options), "--", *argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+                pass_fds=handed,
+                start_new_session=True,
+                env={"PATH": os.defpath},
+            )
+
+
+def jail(
+    workdir: Path, *, limits: Limits, read_only: Sequence[Path] = (), env: Mapping[str, str] | None = None
+) -> list[str]:
+    """The options of ``bwrap`` that make the jail, without the program to run in it."""
+    argv = ["--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER)]
+    argv += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    if "--disable-userns" in _help():
+        argv += ["--disable-userns"]
+    argv += ["--ro-bind", "/usr", "/usr"]
+    for place in _SYSTEM:
+        path = Path(place)
+        if path.is_symlink():
+            argv += ["--symlink", str(path.readlink()), place]
+        elif path.is_dir():
+            argv += ["--ro-bind", place, place]
+    for place in _SETTINGS:
+        argv += ["--ro-bind-try", place, place]
+    memory = str(max(64, limits.memory_mb // 4) << 20)
+    argv += ["--proc", "/proc", "--dev", "/dev", "--size", memory, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    argv += ["--size", memory, "--perms", "1777", "--tmpfs", "/tmp"]
+    bins = []
+    for folder in read_only:
+        place = str(folder.absolute())
+        if place == "/" or any(place == kept or kept.startswith(place + "/") for kept in ("/proc", "/dev", ROOT)):
+            raise SandboxError(f"{place} cannot be shown inside the sandbox")
+        argv += ["--ro-bind", place, place]
+        bins += [f"{place}/bin"] if (folder / "bin").is_dir() else []
+    argv += ["--bind", str(workdir.absolute()), ROOT, "--chdir", ROOT, "--clearenv"]
+    for name, value in command_environment("/tmp", bins, env or {}).items():
+        argv += ["--setenv", name, value]
+    return argv
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill a jail; returns when nothing in it is left."""
+    if process.poll() is None:
+        # bwrap's child is the first process of the jail's pid namespace: the kernel ends all others with it,
+        # and only then does bwrap itself return.
+        for pid in children(process.pid) or [process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+@functools.cache
+def missing() -> str | None:
+    """Why bubblewrap cannot work on this machine, with the remedy; ``None`` when it can. Tried once."""
+    if platform.system() != "Linux":
+        return "it needs Linux"
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
+    if shutil.which("bash") is None:
+        return "bash is not installed"
+    with tempfile.TemporaryDirectory(prefix="handoff-") as folder:
+        argv = [_program(), *jail(Path(folder), limits=Limits()), "--", "bash", "-c", ": > ok"]
+        try:
+            done = subprocess.run(argv, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bwrap does not run ({error})"
+        if done.returncode == 0 and (Path(folder) / "ok").exists():
+            return None
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+    return f"bwrap fails with '{said}'; {_remedy()}"
+
+
+def _remedy() -> str:
+    for place, off, remedy in (
+        ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
+    ):
+        with contextlib.suppress(OSError):
+            if Path("/proc/sys", place).read_text().strip() == off:
+                return f"user namespaces are switched off here ({remedy})"
+    return "inside a container, allow user namespaces (for docker: --security-opt seccomp=unconfined apparmor=unconfined)"
+
+
+@functools.cache
+def _help() -> str:
+    return subprocess.run([_program(), "--help"], capture_output=True, text=True, check=False, timeout=20).stdout
+
+
+@functools.cache
+def _program() -> str:
+    return shutil.which("bwrap") or "bwrap"
+
+
+def _limits_are_per_namespace() -> bool:
+    """Since Linux 5.14 processes are counted per user namespace; before, our limit would count the user's own."""
+    found = re.match(r"(\d+)\.(\d+)", platform.release())
+    return found is not None and (int(found[1]), int(found[2])) >= (5, 14)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from handoff.errors import SandboxError
 from handoff.sandbox.base import Completed, Limits
-from handoff.sandbox.watch import Tree, Watch
+from handoff.sandbox.watch import Watch, Watched
 
 FLOOD_MB = 64
 """A command that writes more output than this is stopped."""
@@ -48,13 +48,14 @@ PLAIN_ENVIRONMENT: dict[str, str] = {
 }
 """The whole environment of a command, but for PATH and HOME. Nothing of the host's own is passed on."""
 
+_GONE_S = 0.05
 _HEADER = 10  # digits, twice: serial number and length in bytes
 # $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
 _LOOP = (
-    'exec 3<&0 4>&"$1" </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
+    'exec 3<&0 4>&"$1" 5>&1 </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
     "while IFS= read -r -u 3 -N {n} __serial && IFS= read -r -u 3 -N {n} __size"
     ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
-    'eval "$__command" </dev/null 3<&- 4>&-; '
+    'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; '
     "builtin printf '%s %d %s\\0' \"$__serial\" \"$?\" \"$PWD\" >&4; done"
 ).format(n=_HEADER)
 _ENDED = re.compile(rb"(\d{10}) (\d{1,3}) (/.*)", re.DOTALL)
@@ -101,7 +102,7 @@ class PersistentShell:
         self._prologue = prologue
         self._serial = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._tree: Tree | None = None
+        self._watched: Watched | None = None
         self._status = -1
         self._start()
 
@@ -118,7 +119,7 @@ class PersistentShell:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._start()
-        assert self._tree is not None
+        assert self._watched is not None
         self._serial += 1
         self._watch.is_busy = True
         try:
@@ -130,12 +131,15 @@ class PersistentShell:
         if ended is not None:
             exit_code, self._cwd = ended
         else:
-            gone = reason is None and self._tree.reason is None
+            gone = reason is None and self._watched.reason is None
             process = self._process
+            if gone:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GONE_S)
             self._end()
             if gone:
                 exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-            notice = self._explain(reason or self._tree.reason, wall_s)
+            notice = self._explain(reason or self._watched.reason, wall_s)
         return Completed(
             exit_code=exit_code,
             output=kept.text(),
@@ -158,11 +162,15 @@ class PersistentShell:
         if request:
             poll.register(to, select.POLLOUT)
         word = b""
+        is_silent = False
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None, "time"
-            ready = dict(poll.poll(left * 1000 + 1))
+            # Once the shell has let go of its channel it may still be anything: wait for it to end.
+            ready = dict(poll.poll(min(left, _GONE_S if is_silent else left) * 1000 + 1))
+            if is_silent and not ready and self._process.poll() is not None:
+                return None, None
             if to in ready:
                 request = _send(to, request)
                 if not request:
@@ -177,8 +185,8 @@ class PersistentShell:
             if status in ready:
                 data = os.read(status, 4096)
                 if not data:
-                    kept.add(_waiting(out))
-                    return None, None
+                    poll.unregister(status)
+                    is_silent = True
                 word += data
                 while b"\0" in word:
                     line, word = word.split(b"\0", 1)
@@ -207,7 +215,9 @@ class PersistentShell:
     # -- the process ----------------------------------------------------------------------------
 
     def _start(self) -> None:
-        mine, theirs = os.pipe()
+        mine, low = os.pipe()
+        theirs = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 64)  # clear of the numbers the script uses
+        os.close(low)
         try:
             script = f"{self._prologue}; {_LOOP}"
             argv = ["bash", "--norc", "--noprofile", "-c", script, "bash", str(theirs), self._cwd, self._root]
@@ -220,14 +230,14 @@ class PersistentShell:
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         self._process, self._status = process, mine
-        self._tree = self._watch.add(process.pid, lambda: self._stop(process))
+        self._watched = self._watch.add(process.pid, lambda: self._stop(process))
 
     def _end(self) -> None:
         if self._process is None:
             return
         process, self._process = self._process, None
-        if self._tree is not None:
-            self._watch.remove(self._tree)
+        if self._watched is not None:
+            self._watch.remove(self._watched)
         self._stop(process)
         os.close(self._status)
         for stream in (process.stdin, process.stdout):

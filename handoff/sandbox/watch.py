@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from handoff.sandbox.base import Limits
 
 BUSY_S = 0.02
 IDLE_S = 0.1
-_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+_THREADS = re.compile(rb"^Threads:\s+(\d+)", re.MULTILINE)
+_RESIDENT = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 
 
-class Tree:
+class Watched:
     """One process with all it started. ``reason`` says why it was stopped, if it was."""
 
     def __init__(self, pid: int, stop: Callable[[], None]) -> None:
@@ -31,41 +34,37 @@ class Tree:
 
 
 class Watch:
-    """A thread that measures the trees given to it until it is closed."""
+    """A thread that measures what it is given until it is closed.
 
-    def __init__(self, workdir: Path, limits: Limits) -> None:
+    ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions()``).
+    """
+
+    def __init__(self, workdir: Path, limits: Limits, members: Callable[[int], Iterable[int]]) -> None:
+        self._members = members
         self._workdir = workdir
         self._limits = limits
-        self._trees: list[Tree] = []
+        self._watched: list[Watched] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
+        self._opened_ns = time.time_ns()
         self._free_mb = _free_mb(workdir)
-        self._size_mb: float | None = None
-        self._busy = False
+        self.is_busy = False
+        """True while a command runs: then it looks more often."""
         self._thread = threading.Thread(target=self._go, name="handoff-sandbox-watch", daemon=True)
         self._thread.start()
 
-    @property
-    def is_busy(self) -> bool:
-        """True while a command runs: then it looks more often, and growth is counted from its start."""
-        return self._busy
-
-    @is_busy.setter
-    def is_busy(self, busy: bool) -> None:
-        self._busy = busy
-
-    def add(self, pid: int, stop: Callable[[], None]) -> Tree:
+    def add(self, pid: int, stop: Callable[[], None]) -> Watched:
         """Watch a process and all it starts; ``stop`` is called, in the watching thread, when it passes a limit."""
-        tree = Tree(pid, stop)
+        one = Watched(pid, stop)
         with self._lock:
-            self._trees.append(tree)
-        return tree
+            self._watched.append(one)
+        return one
 
-    def remove(self, tree: Tree) -> None:
+    def remove(self, one: Watched) -> None:
         """No longer watch it: it is about to be reaped, and its number may be given to another process."""
         with self._lock:
-            if tree in self._trees:
-                self._trees.remove(tree)
+            if one in self._watched:
+                self._watched.remove(one)
 
     def close(self) -> None:
         """Stop watching."""
@@ -73,67 +72,92 @@ class Watch:
         self._thread.join()
 
     def _go(self) -> None:
-        while not self._closing.wait(BUSY_S if self._busy else IDLE_S):
+        while not self._closing.wait(BUSY_S if self.is_busy else IDLE_S):
             is_full = self._is_full()
             with self._lock:  # held while stopping, so that nobody reaps the process meanwhile
-                for tree in list(self._trees):
-                    reason = "disk" if is_full else over(tree.pid, self._limits)
+                for one in list(self._watched):
+                    reason = "disk" if is_full else over(self._members(one.pid), self._limits)
                     if reason is not None:
-                        tree.reason = reason
-                        self._trees.remove(tree)
-                        tree.stop()
+                        one.reason = reason
+                        self._watched.remove(one)
+                        one.stop()
 
     def _is_full(self) -> bool:
         """True when the work folder has grown too far. Free space of its disk is the cheap first look."""
         free = _free_mb(self._workdir)
-        if self._free_mb - free <= self._limits.disk_mb:
-            self._free_mb = max(self._free_mb, free)
+        self._free_mb = max(self._free_mb, free)
+        if self._free_mb - free <= self._limits.disk_mb / 2:
             return False
         self._free_mb = free  # somebody wrote that much: was it this sandbox?
-        size = folder_mb(self._workdir)
-        before, self._size_mb = self._size_mb or 0.0, size
-        return size - before > self._limits.disk_mb
+        return grown_mb(self._workdir, self._opened_ns) > self._limits.disk_mb
 
 
-def over(pid: int, limits: Limits) -> str | None:
-    """The limit that a process and its descendants pass together; ``None`` when they keep within all."""
-    pending = [pid]
+def over(pids: Iterable[int], limits: Limits) -> str | None:
+    """The limit that processes pass together; ``None`` when they keep within all. Threads count as processes."""
     seen = 0
-    memory = 0.0
-    while pending:
-        current = pending.pop()
-        base = f"/proc/{current}"
+    memory_kb = 0
+    for pid in pids:
         try:
-            fields = _read(f"{base}/statm").split()
-            memory += (int(fields[1]) - int(fields[2])) * _PAGE_MB
-            threads = os.listdir(f"{base}/task")
-        except (OSError, IndexError):
+            status = _read(f"/proc/{pid}/status")
+        except OSError:
             continue  # it has ended
-        seen += len(threads)
+        memory_kb += sum(map(int, _RESIDENT.findall(status)))
+        threads = _THREADS.search(status)
+        seen += int(threads[1]) if threads else 1
         if seen > limits.processes:
             return "processes"
-        for thread in threads:
+    return "memory" if memory_kb > limits.memory_mb << 10 else None
+
+
+def tree(pid: int) -> Iterator[int]:
+    """A process and all its descendants, lazily. Enough where orphans cannot leave it: in a pid namespace."""
+    pending = [pid]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += children(current)
+
+
+class Sessions:
+    """Finds the processes of a session, orphans among them. It reads all of /proc, but only after a new process."""
+
+    def __init__(self) -> None:
+        self._newest = b""
+        self._sessions: dict[int, list[int]] = {}
+
+    def __call__(self, session: int) -> list[int]:
+        """Process numbers of a session; some may have ended."""
+        newest = _read("/proc/loadavg").rsplit(b" ", 1)[-1]
+        if newest != self._newest:
+            self._newest = newest
+            self._sessions = {}
+            for name in os.listdir("/proc"):  # noqa: PTH208 (names are all that is wanted)
+                if name.isdigit():
+                    with contextlib.suppress(OSError, IndexError):
+                        fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+                        self._sessions.setdefault(int(fields[3]), []).append(int(name))
+        return self._sessions.get(session, [])
+
+
+def children(pid: int) -> list[int]:
+    """Direct children of a process, of all its threads, as the kernel lists them now."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             with contextlib.suppress(OSError):
-                pending += [int(child) for child in _read(f"{base}/task/{thread}/children").split()]
-    return "memory" if memory > limits.memory_mb else None
+                found += [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return found
 
 
-def descendants(pid: int) -> list[int]:
-    """Direct children of a process, as the kernel lists them now."""
-    try:
-        return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
-    except OSError:
-        return []
-
-
-def folder_mb(folder: Path) -> float:
-    """Megabytes that the files of a folder take up on disk."""
-    total = 0
+def grown_mb(folder: Path, since_ns: int) -> float:
+    """Megabytes on disk of the files of a folder that were written after a time (ns since 1970)."""
+    blocks = 0
     for base, _, files in os.walk(folder):
         for file in files:
             with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(base, file)).st_blocks  # noqa: PTH118
-    return total * 512 / (1 << 20)
+                found = os.lstat(os.path.join(base, file))  # noqa: PTH118
+                blocks += found.st_blocks if found.st_ctime_ns >= since_ns else 0
+    return blocks * 512 / (1 << 20)
 
 
 def _read(path: str) -> bytes:

@@ -1,0 +1,109 @@
+"""Variants: disturbed handoff points, kept as recipes (rows of ``adversarial_variants``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from handoff.adversary.ambiguity import VagueIntent
+from handoff.adversary.decay import LostNotes
+from handoff.adversary.inconsistency import RevertedEdit
+from handoff.adversary.oracle import OracleCheck
+from handoff.adversary.recipe import Disturbance, Recipe
+from handoff.adversary.scene import Scene
+from handoff.adversary.tiers import Tier
+from handoff.errors import InputError
+from handoff.identity import canonical_json, identify
+
+DISTURBANCES: tuple[Disturbance, ...] = (LostNotes(), RevertedEdit(), VagueIntent())
+"""One of each family. A new kind is one file and one entry here."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One disturbed point, and the scene before and after."""
+
+    variant_id: str
+    point_id: str
+    tier: str
+    seed: int
+    recipes: tuple[Recipe, ...]
+    before: Scene
+    after: Scene
+
+
+def disturbance(kind: str) -> Disturbance:
+    """The disturbance of a name; ``InputError`` when there is none."""
+    for candidate in DISTURBANCES:
+        if candidate.kind == kind:
+            return candidate
+    raise InputError(f"no disturbance {kind!r}; kinds are {', '.join(d.kind for d in DISTURBANCES)}")
+
+
+def disturb(scene: Scene, kinds: Iterable[tuple[str, float]], seed: int) -> tuple[tuple[Recipe, ...], Scene] | None:
+    """Plan and apply several (kind, severity) one after the other, each on what the last one left.
+
+    ``None`` when one of them finds nothing to disturb: half a tier is no tier.
+    """
+    recipes: list[Recipe] = []
+    for kind, severity in kinds:
+        recipe = disturbance(kind).plan(scene, severity, seed)
+        if recipe is None:
+            return None
+        recipes.append(recipe)
+        scene = disturbance(kind).apply(scene, recipe)
+    return tuple(recipes), scene
+
+
+def make_variant(point_id: str, tier: Tier, scene: Scene, seed: int) -> Variant | None:
+    """The variant of a point for a tier; ``None`` when the tier's disturbances do not fit this scene.
+
+    ``scene`` is the point under the tier's own view.
+    """
+    if scene.view != tier.view:
+        raise InputError(f"tier {tier.name} is made under the {tier.view} view, not under {scene.view}")
+    disturbed = disturb(scene, tier.disturbances, seed)
+    if disturbed is None:
+        return None
+    recipes, after = disturbed
+    return Variant(
+        variant_id=identify("d", point_id, tier.name, tier.view, canonical_json(recipes)),
+        point_id=point_id,
+        tier=tier.name,
+        seed=seed,
+        recipes=recipes,
+        before=scene,
+        after=after,
+    )
+
+
+def apply_recipes(scene: Scene, recipes: Sequence[Recipe]) -> Scene:
+    """The scene that the recipes were stored for, disturbed again, byte for byte."""
+    for recipe in recipes:
+        scene = disturbance(recipe.kind).apply(scene, recipe)
+    return scene
+
+
+def read_recipes(parameters: str) -> tuple[Recipe, ...]:
+    """The recipes of an ``adversarial_variants.parameters`` cell."""
+    return msgspec.json.decode(parameters, type=tuple[Recipe, ...])
+
+
+def variant_row(variant: Variant, tree: str | None, check: OracleCheck) -> dict[str, Any]:
+    """One row of ``adversarial_variants``. ``tree``: the disturbed state as written to the store."""
+    kinds = [recipe.kind for recipe in variant.recipes]
+    return {
+        "variant_id": variant.variant_id,
+        "point_id": variant.point_id,
+        "kinds": kinds,
+        "families": [disturbance(kind).family for kind in kinds],
+        "parameters": canonical_json(variant.recipes).decode(),
+        "seed": variant.seed,
+        "severity": max((recipe.severity for recipe in variant.recipes), default=0.0),
+        "tier": variant.tier,
+        "view": variant.before.view,
+        "tree": tree,
+        "oracle": check.outcome,
+        "oracle_detail": check.detail,
+    }

@@ -1,0 +1,220 @@
+"""Secrets: found by a small table of rules with structure, replaced by typed placeholders of stable identity.
+
+One ``Redactor`` serves one sample: the same secret gets the same placeholder everywhere in it, in a call and
+in what the call brought back, so the text still hangs together. Placeholders are numbered, not hashed: a hash
+of a short password can be guessed back.
+
+No entropy rule: in code, git hashes, UUIDs and test fixtures look as random as keys do. What is found instead
+has a vendor's prefix, a telling frame (``password = "…"``, ``https://user:pass@``) or a PEM header. JSON is
+decoded before it is searched and encoded again after, so ids, framing and escapes survive; a token broken over
+lines by a terminal is found across the break.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from handoff.successors import Briefing
+from handoff.trajectory import Action, Message, Observation, Step
+
+_BREAK = r"(?:\\?\r?\n[ \t]*|\\n)?"
+"""A line break that a terminal or a JSON writer put inside a token."""
+
+
+def _run(characters: str, low: int, high: int | None = None) -> str:
+    """``low`` to ``high`` characters, one line break allowed before each (a token that a terminal wrapped)."""
+    upper = "" if high is None else str(high)
+    return f"(?:{_BREAK}[{characters}]){{{low},{upper}}}"
+
+
+_WORD = "A-Za-z0-9"
+_URLSAFE = "A-Za-z0-9_-"
+
+RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (
+            "PRIVATE_KEY",
+            r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{1,20000}?"
+            r"-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",
+        ),
+        ("GITHUB_TOKEN", rf"(?<![{_WORD}_])gh[pousr]_{_run(_WORD, 36, 36)}(?![{_WORD}])"),
+        ("GITHUB_TOKEN", r"(?<!\w)github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}(?!\w)"),
+        ("GITLAB_TOKEN", rf"(?<!\w)gl(?:pat|ptt|dt|rt|cbt)-{_run(_URLSAFE, 20, 20)}(?![{_URLSAFE}])"),
+        ("ANTHROPIC_KEY", r"(?<!\w)sk-ant-(?:api|admin|oat|sid)\d\d-[A-Za-z0-9_-]{80,120}"),
+        (
+            "OPENAI_KEY",
+            r"(?<![\w-])sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,200}|(?<![\w-])sk-[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|(?<![\w-])sk-[A-Za-z0-9]{48}(?!\w)",
+        ),
+        ("OPENROUTER_KEY", r"(?<![\w-])sk-or-v1-[0-9a-f]{64}"),
+        ("AWS_KEY_ID", r"(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Z0-9])"),
+        (
+            "AWS_SECRET",
+            r"(?i)(?<=aws_secret_access_key)(?P<frame>[\"']?\s*[:=]\s*[\"']?)(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        ),
+        ("GOOGLE_KEY", rf"(?<!\w)AIza{_run(_URLSAFE, 35, 35)}(?![{_URLSAFE}])"),
+        ("GOOGLE_OAUTH", r"(?<!\w)ya29\.[A-Za-z0-9_-]{30,}|(?<!\w)GOCSPX-[A-Za-z0-9_-]{28}(?![\w-])"),
+        ("HUGGINGFACE_TOKEN", rf"(?<!\w)(?:hf|api_org)_{_run('A-Za-z', 34, 34)}(?!\w)"),
+        (
+            "SLACK_TOKEN",
+            r"(?<!\w)xox[abeoprs]-(?:\d+-){1,3}[A-Za-z0-9-]{10,}|https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/+]{40,60}",
+        ),
+        ("STRIPE_KEY", r"(?<!\w)(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{20,120}|(?<!\w)whsec_[A-Za-z0-9+/=]{32,}"),
+        ("NPM_TOKEN", rf"(?<!\w)npm_{_run(_WORD, 36, 36)}(?!\w)"),
+        ("PYPI_TOKEN", r"(?<!\w)pypi-AgE[A-Za-z0-9_-]{50,}"),
+        ("SENDGRID_KEY", r"(?<!\w)SG\.[\w-]{22}\.[\w-]{43}(?![\w-])"),
+        ("TWILIO_KEY", r"(?<!\w)SK[0-9a-f]{32}(?!\w)"),
+        ("TAVILY_KEY", r"(?<!\w)tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"),
+        ("GROQ_KEY", r"(?<!\w)gsk_[A-Za-z0-9]{48,}"),
+        ("DIGITALOCEAN_TOKEN", r"(?<!\w)do[oprt]_v1_[0-9a-f]{64}"),
+        ("DATABRICKS_TOKEN", r"(?<!\w)dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
+        ("SUPABASE_KEY", r"(?<!\w)sb_secret_[A-Za-z0-9_-]{20,}"),
+        ("TELEGRAM_TOKEN", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])"),
+        ("DISCORD_TOKEN", r"(?<!\w)[MNO][A-Za-z\d_-]{23,25}\.[A-Za-z\d_-]{6}\.[A-Za-z\d_-]{27,38}(?![\w-])"),
+        ("JWT", r"(?<![\w-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"),
+        (
+            "AUTHORIZATION",
+            r"(?i)(?P<frame>\b(?:authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+))(?P<secret>[A-Za-z0-9._~+/=-]{16,})",
+        ),
+        ("API_KEY", r"(?i)(?P<frame>\bx-api-key[\"']?\s*[:=]\s*[\"']?)(?P<secret>[A-Za-z0-9._~+/=-]{16,})"),
+        (
+            "URL_PASSWORD",
+            r"(?P<frame>\b[a-z][a-z0-9+.-]{1,15}://[^\s:/@\"'<>]{1,64}:)(?P<secret>[^\s:/@\"'<>${}*]{3,128})(?=@)",
+        ),
+        (
+            "PASSWORD",
+            r"(?P<frame>\b[A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?TOKEN|AUTH_?TOKEN|PRIVATE_?TOKEN)=[\"']?)"
+            r"(?P<secret>(?=[^\s\"'$<>{}()]*\d)[^\s\"'$<>{}(),;]{8,200})",
+        ),
+    )
+)
+"""(kind, pattern). Where a pattern names a group ``secret``, only that group is replaced."""
+
+_HINTS = re.compile(
+    r"PRIVATE KEY|gh[pousr]_|github_pat_|gl(?:pat|ptt|dt|rt|cbt)-|sk-|A[KSBC][IC]A[A-Z2-7]"
+    r"|(?i:aws_secret)|AIza|ya29|GOCSPX|hf_|api_org_"
+    r"|xox[abeoprs]-|hooks\.slack|k_live_|k_test_|whsec_|npm_|pypi-AgE|SG\.|SK[0-9a-f]{8}|tvly-|gsk_|do[oprt]_v1_|dapi"
+    r"|sb_secret_|:AA|[MNO][\w-]{23,25}\.|eyJ|(?i:authorization)|(?i:x-api-key)|://[^\s/@]+@|(?:PASS|SECRET|KEY|TOKEN)[A-Z]*="
+)
+"""Something that every rule's matches contain: text without any is done after one pass."""
+
+_PLACEHOLDER = re.compile(r"<REDACTED_[A-Z_]+_\d+>")
+
+
+class Redactor:
+    """Replaces secrets, each by its own placeholder. One per sample."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        self.found: dict[str, int] = {}
+        """Replacements so far, by kind."""
+
+    @property
+    def count(self) -> int:
+        """Replacements so far."""
+        return sum(self.found.values())
+
+    def text(self, text: str) -> str:
+        """``text`` without its secrets."""
+        if _HINTS.search(text) is not None:
+            for kind, rule in RULES:
+                text = rule.sub(lambda match, kind=kind: self._replace(kind, match), text)  # type: ignore[misc]
+        for secret in sorted(self._known, key=lambda s: (-len(s), s)):  # seen before in a frame, now bare
+            if secret in text:
+                kind = self._known[secret].removeprefix("<REDACTED_").rpartition("_")[0]
+                self.found[kind] = self.found.get(kind, 0) + text.count(secret)
+                text = text.replace(secret, self._known[secret])
+        return text
+
+    def json(self, text: str) -> str:
+        """JSON without secrets in its strings and keys; the same bytes when it holds none. Other text as ``text``."""
+        try:
+            value = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return self.text(text)
+        before = self.count
+        clean = self._value(value)
+        return text if self.count == before else msgspec.json.encode(clean).decode()
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, str):
+            nested = value.lstrip()[:1] in ("{", "[") and value.rstrip()[-1:] in ("}", "]")
+            return self.json(value) if nested else self.text(value)
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        if isinstance(value, dict):
+            clean: dict[str, object] = {}
+            for key, item in value.items():
+                name = self.text(key)
+                if isinstance(item, str) and _TELLING.search(key) and _SECRET_VALUE.fullmatch(item):
+                    clean[name] = self._placeholder("PASSWORD", item)
+                else:
+                    clean[name] = self._value(item)
+            return clean
+        return value
+
+    def _replace(self, kind: str, match: re.Match[str]) -> str:
+        groups = match.groupdict()
+        if groups.get("secret") is None:
+            return self._placeholder(kind, match.group())
+        if _PLACEHOLDER.match(groups["secret"]) or groups["secret"].lower() in _HARMLESS:
+            return match.group()
+        start, end = match.span("secret")
+        whole = match.group()
+        return whole[: start - match.start()] + self._placeholder(kind, groups["secret"]) + whole[end - match.start() :]
+
+    def _placeholder(self, kind: str, secret: str) -> str:
+        secret = re.sub(r"\\?\r?\n[ \t]*|\\n", "", secret) if kind != "PRIVATE_KEY" else secret
+        self.found[kind] = self.found.get(kind, 0) + 1
+        if secret not in self._known:
+            self._numbers[kind] = self._numbers.get(kind, 0) + 1
+            self._known[secret] = f"<REDACTED_{kind}_{self._numbers[kind]}>"
+        return self._known[secret]
+
+
+_TELLING = re.compile(r"(?i)(?:^|_|-)(?:password|passwd|secret|api_?key|access_?token|auth_?token|private_?key)$")
+_SECRET_VALUE = re.compile(r"(?=.*\d)[^\s<>${}()]{8,200}")
+_HARMLESS = frozenset(
+    {"password", "passwd", "pass", "secret", "token", "user", "example", "changeme", "xxxx", "xxxxxxxx"}
+)
+
+
+def redact_briefing(briefing: Briefing, redactor: Redactor) -> Briefing:
+    """What the successor was told, without secrets."""
+    return msgspec.structs.replace(
+        briefing,
+        task=redactor.text(briefing.task),
+        view_text=redactor.text(briefing.view_text),
+        preamble=redactor.text(briefing.preamble),
+        tools=redactor.json(briefing.tools),
+    )
+
+
+def redact_steps(steps: Sequence[Step], redactor: Redactor) -> tuple[Step, ...]:
+    """Steps without secrets in any text of theirs."""
+    return tuple(
+        msgspec.structs.replace(
+            step,
+            text=redactor.text(step.text),
+            thought=redactor.text(step.thought),
+            actions=tuple(_action(action, redactor) for action in step.actions),
+            observations=tuple(_observation(observation, redactor) for observation in step.observations),
+            after=tuple(Message(role=message.role, text=redactor.text(message.text)) for message in step.after),
+        )
+        for step in steps
+    )
+
+
+def _action(action: Action, redactor: Redactor) -> Action:
+    clean = redactor.text(action.arguments) if action.is_text else redactor.json(action.arguments)
+    return msgspec.structs.replace(action, arguments=clean)
+
+
+def _observation(observation: Observation, redactor: Redactor) -> Observation:
+    text = observation.text
+    is_json = text.lstrip()[:1] in ("{", "[")  # framing is decided before redaction
+    return msgspec.structs.replace(observation, text=redactor.json(text) if is_json else redactor.text(text))

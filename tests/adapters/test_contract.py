@@ -1,0 +1,129 @@
+"""What every adapter promises, checked over every fixture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from handoff.adapters import ADAPTERS, Record, convert, recognise
+from handoff.adapters.framing import Damaged, SourceFile
+from handoff.errors import RecordError
+from handoff.trajectory import Trajectory, trajectory_id
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+FORMATS = [adapter.format for adapter in ADAPTERS]
+
+
+def records(format_: str) -> list[Record]:
+    found = []
+    for path in sorted((FIXTURES / format_).glob("*.*")):
+        if path.suffix != ".md":
+            found.extend(item for item in SourceFile(path) if isinstance(item, Record))
+    return found
+
+
+RECORDS = [(name, record) for name in FORMATS for record in records(name)]
+each = pytest.mark.parametrize(
+    ("name", "record"), RECORDS, ids=[f"{Path(r.file).name}-{r.position}" for _, r in RECORDS]
+)
+
+
+def test_every_format_has_fixtures_and_a_readme() -> None:
+    for name in FORMATS:
+        assert records(name)
+        assert (FIXTURES / name / "README.md").is_file()
+
+
+@each
+def test_an_adapter_recognises_only_its_own_format(name: str, record: Record) -> None:
+    assert [adapter.format for adapter in ADAPTERS if adapter.recognises(record)] == [name]
+
+
+@each
+def test_conversion_is_deterministic_and_survives_encoding(name: str, record: Record) -> None:
+    first = convert(record)
+    again = convert(Record(record.data, file=record.file, position=record.position))
+    assert first == again
+    assert first.format == name
+    assert msgspec.json.decode(msgspec.json.encode(first), type=Trajectory) == first
+    assert trajectory_id(first) == trajectory_id(again)
+
+
+@each
+def test_every_action_has_its_observation_and_orphans_come_last(name: str, record: Record) -> None:
+    for step in convert(record).steps:
+        answers = [seen for seen in step.observations if not seen.is_orphan]
+        assert len(answers) == len(step.actions)
+        assert list(step.observations[: len(answers)]) == answers
+        for action, seen in zip(step.actions, answers, strict=True):
+            assert seen.call_id == action.call_id or action.call_id is None
+            assert seen.missing is None or not seen.text
+
+
+@each
+def test_arguments_are_an_object_unless_marked_as_text(name: str, record: Record) -> None:
+    for step in convert(record).steps:
+        for action in step.actions:
+            if not action.is_text:
+                assert isinstance(json.loads(action.arguments), dict)
+
+
+@each
+def test_no_secret_and_no_hidden_test_gets_in(name: str, record: Record) -> None:
+    """Fields are read by name from an allow-list; what the run could not see stays outside."""
+    text = msgspec.json.encode(convert(record)).decode()
+    for planted in ("sk-SECRET", "test_hidden", "FAIL_TO_PASS", "eval_logs"):
+        assert planted not in text
+
+
+@each
+def test_nothing_is_claimed_that_the_source_does_not_say(name: str, record: Record) -> None:
+    trajectory = convert(record)
+    if b'"resolved"' not in record.data:
+        assert trajectory.outcome.resolved is None
+    if b"exit_code" not in record.data and b"returncode" not in record.data:
+        assert all(seen.exit_code is None for step in trajectory.steps for seen in step.observations)
+
+
+@each
+def test_a_cut_off_record_is_an_error_that_says_what_to_do(name: str, record: Record) -> None:
+    with pytest.raises(RecordError) as caught:
+        convert(Record(record.data[: len(record.data) * 2 // 3], file="a.json"))
+    assert caught.value.problem
+    assert caught.value.remedy
+
+
+@each
+def test_a_misfit_field_is_named(name: str, record: Record) -> None:
+    value = json.loads(record.data)
+    turns = (
+        value
+        if isinstance(value, list)
+        else next(value[k] for k in ("trajectory", "messages", "history") if k in value)
+    )
+    if isinstance(turns, str):
+        pytest.skip("the messages of this row are text")
+    turns[-1]["observation" if "observation" in turns[-1] else "role"] = 17
+    with pytest.raises(RecordError) as caught:
+        convert(Record(json.dumps(value).encode()))
+    assert f"[{len(turns) - 1}]" in caught.value.field
+    assert "int" in caught.value.problem
+
+
+def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    import handoff.adapters as adapters
+
+    monkeypatch.setattr(adapters, "ADAPTERS", (adapters.ADAPTERS[2], adapters.ADAPTERS[2]))
+    with pytest.raises(RecordError, match="chat and chat"):
+        recognise(records("chat")[0])
+
+
+def test_damaged_files_are_reported_with_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_bytes(b"")
+    (item,) = list(SourceFile(path))
+    assert isinstance(item, Damaged)
+    assert (item.error.file, item.error.record, item.error.field) == (str(path), 1, "$")

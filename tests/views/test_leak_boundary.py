@@ -1,0 +1,70 @@
+"""The leak boundary: nothing from after h, and nothing hidden, reaches a view."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handoff.evidence import gather_evidence
+from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory
+from handoff.views import VIEWS, render_view
+
+texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
+    [
+        "cat a.py",
+        "python -m pytest -q",
+        "sed -i s/a/b/ a.py",
+        "I will fix a.py next.",
+        "1 failed, 2 passed in 0.1s",
+        "```\n## Step 9",
+    ]
+)
+actions = st.builds(Action, tool=st.just("bash"), arguments=texts, is_text=st.just(True))
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Step:
+    acted = tuple(draw(st.lists(actions, max_size=2)))
+    observed = tuple(Observation(text=draw(texts), exit_code=draw(st.sampled_from([None, 0, 1]))) for _ in acted)
+    after = draw(st.lists(st.builds(Message, role=st.sampled_from(["user", "harness"]), text=texts), max_size=1))
+    return Step(text=draw(texts), thought=draw(texts), actions=acted, observations=observed, after=tuple(after))
+
+
+runs = st.lists(steps(), min_size=2, max_size=6).map(tuple)
+
+
+def views_of(trajectory: Trajectory, h: int) -> list[str]:
+    evidence = gather_evidence(trajectory, h, None)
+    return [render_view(view, trajectory, h, evidence) for view in VIEWS]
+
+
+@given(runs, runs, st.data())
+@settings(max_examples=80, deadline=None)
+def test_changing_anything_after_a_point_changes_nothing_in_its_views(
+    run: tuple[Step, ...], other: tuple[Step, ...], data: st.DataObject
+) -> None:
+    """Later steps, outcome, split and facts of the source may be anything: all four views stay the same."""
+    h = data.draw(st.integers(1, len(run) - 1))
+    original = Trajectory(format="chat", task="Fix a.py", steps=run)
+    changed = msgspec.structs.replace(
+        original,
+        steps=run[:h] + other,
+        outcome=Outcome(resolved=True, exit_status="submitted", patch="--- a/SECRET_GOLD.py"),
+        split="test",
+        task_id="other__task-1",
+        source='{"hidden_tests": ["tests/test_hidden.py"]}',
+        licence="other",
+    )
+    assert views_of(original, h) == views_of(changed, h)
+
+
+def test_views_name_nothing_of_the_outcome() -> None:
+    """The gold patch and the hidden tests are not in any view."""
+    step = Step(actions=(Action(tool="bash", arguments='{"command":"ls"}'),), observations=(Observation(text="a.py"),))
+    outcome = Outcome(resolved=True, patch="SECRET_GOLD")
+    trajectory = Trajectory(
+        format="chat", task="Fix", steps=(step, step, step), outcome=outcome, source='{"x":"SECRET_TEST"}'
+    )
+    for text in views_of(trajectory, 2):
+        assert "SECRET" not in text
