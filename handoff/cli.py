@@ -69,14 +69,24 @@ def demo(
 ) -> None:
     """Run the whole graph on the embedded kata world: offline, no key, no GPU, no docker."""
     from handoff.kata.record import record
+    from handoff.kata.world import generate
     from handoff.project import Project
 
     project = Project(data_folder(data))
     if seed is not None:
         project = project.with_seed(seed)
     _warn_about_sandbox(project)
+    settings = project.settings
+    world = generate(settings.seed, settings.kata.train, settings.kata.validation, settings.kata.test)
     with _progress() as report:
-        record(project, progress=report("recording the kata world"))
+        record(
+            world,
+            project.root,
+            seed=settings.seed,
+            workers=settings.workers,
+            sandbox=settings.sandbox,
+            progress=report("recording the kata world"),
+        )
     code = subprocess.run(
         [sys.executable, "-m", "handoff_assets.driver", "--data", str(project.root), "--rounds", str(rounds)], check=False
     ).returncode
@@ -371,3 +381,7 @@ class _progress:  # noqa: N801 - used like a function
 
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -149,5 +149,5 @@ def _sync_folder(folder: Path) -> None:
 
 def _explain(error: OSError, path: Path) -> HandoffError:
     if error.errno == errno.ENOSPC:
-        return InputError(f"the disk that holds {path.parent} is full; free space and run again (it goes on from there)")
+        return InputError(f"the disk that holds {path.parent} is full; free space and run again")
     return InputError(f"cannot use the journal {path}: {error.strerror or error}")

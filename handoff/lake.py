@@ -434,6 +434,14 @@ class Lake:
             return empty.select([c for c in columns if c in schema.names]) if columns is not None else empty
         return pa.concat_tables(tables, promote_options="default")
 
+    def count(self, table: str, **partition: str) -> int:
+        """How many rows there are, from the files' footers alone."""
+        return sum(
+            pq.read_metadata(self.path(table, **found)).num_rows
+            for found in self.partitions(table)
+            if all(found.get(key) == value for key, value in partition.items())
+        )
+
     def rows(self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None, **partition: str) -> list[dict[str, Any]]:
         """``read`` as plain dictionaries; for tables of modest size."""
         return self.read(table, columns, where, **partition).to_pylist()

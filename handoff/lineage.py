@@ -152,7 +152,8 @@ def lines_of(found: Chain | Descendants) -> list[tuple[str, str]]:
 
 _SAMPLE = (
     "sample_id", "kind", "split", "task_id", "repo", "trajectory_id", "point_id", "view_id", "view", "variant_id",
-    "takeover_id", "tier", "licence", "reward", "prompt_tokens", "trained_tokens", "tokenizer", "gates", "chosen_because",
+    "takeover_id", "tier", "licence", "reward", "prompt_tokens", "trained_tokens", "tokenizer", "gates",
+    "chosen_because",
 )  # fmt: skip
 _TAKEOVER = (
     "takeover_id", "purpose", "arm", "successor", "successor_digest", "seed", "provenance", "status", "solved", "steps",

@@ -18,6 +18,7 @@ from handoff.project import Project
 from handoff.report.plots import Bar, interval_chart
 from handoff.report.tables import markdown, plain
 from handoff_assets import progress
+from handoff_assets.columns import DESCRIPTIONS
 from handoff_assets.lineage import column_lineage
 
 SHOWN = 40
@@ -46,7 +47,12 @@ class Summary:
 
 def table_schema(table: str) -> TableSchema:
     """A lake table's columns, in Dagster's terms."""
-    return TableSchema(columns=[TableColumn(name=field.name, type=str(field.type)) for field in SCHEMAS[table]])
+    return TableSchema(
+        columns=[
+            TableColumn(name=field.name, type=str(field.type), description=DESCRIPTIONS.get(field.name))
+            for field in SCHEMAS[table]
+        ]
+    )
 
 
 def materialized(

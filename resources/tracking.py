@@ -258,16 +258,18 @@ def _as_tracker_error() -> Iterator[None]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Silences the migrations that MLflow's SQLite store reports line by line, and its libraries' deprecations."""
-    levels = {name: logging.getLogger(name).level for name in ("mlflow", "alembic")}
-    for name in levels:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import mlflow.store  # noqa: F401 - it sets its loggers up when it is imported
+
+        levels = {name: logging.getLogger(name).level for name in ("mlflow", "alembic")}
+        for name in levels:
+            logging.getLogger(name).setLevel(logging.ERROR)
+        try:
             yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
 
 
 def _batches(items: list[tuple[str, Any]], size: int) -> list[list[tuple[str, Any]]]:

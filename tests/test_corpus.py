@@ -414,3 +414,20 @@ def test_other_formats_are_named_in_quarantine(lake: Lake, corpus: Path, folder:
     report = room.ingest(lake, "s", [corpus / folder], inputs="i_1")
     assert report.trajectories == 0
     assert max(report.nearest, key=report.nearest.__getitem__) == guess
+
+
+def test_one_run_in_two_formats_tells_one_story(corpus: Path) -> None:
+    """The same recorded run exists as a SWE-agent file and as a chat row made from it."""
+    name = "pydantic__pydantic.acb0f10f.pr_8316"
+    (run,) = [convert(r) for r in SourceFile(corpus / "sweagent_v1" / f"{name}.traj") if isinstance(r, Record)]
+    rows = [convert(r) for r in SourceFile(corpus / "chat_swesmith" / "ft_xml_example.jsonl") if isinstance(r, Record)]
+    (chat,) = [t for t in rows if t.task_id == name]
+    assert (run.repo, len(run.steps)) == (chat.repo, len(chat.steps))
+    for ours, theirs in zip(run.steps, chat.steps, strict=True):
+        assert [a.tool for a in ours.actions] == [a.tool for a in theirs.actions]
+        for action, other in zip(ours.actions, theirs.actions, strict=True):
+            mine = {k: v.strip("\n") if isinstance(v, str) else str(v) for k, v in json.loads(action.arguments).items()}
+            assert mine == {k: v.strip("\n") for k, v in json.loads(other.arguments).items()}
+        for seen, other_seen in zip(ours.observations, theirs.observations, strict=True):
+            if seen.text and other_seen.missing is None:
+                assert seen.text == other_seen.text

@@ -17,7 +17,14 @@ from handoff.errors import LakeError
 from handoff.lake import SCHEMAS, Lake, write_file
 
 ROWS = [
-    {"takeover_id": f"k_{n}", "metric": "steps", "value": float(n), "numerator": None, "denominator": None, "reason": None}
+    {
+        "takeover_id": f"k_{n}",
+        "metric": "steps",
+        "value": float(n),
+        "numerator": None,
+        "denominator": None,
+        "reason": None,
+    }
     for n in range(5)
 ]
 

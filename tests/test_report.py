@@ -30,7 +30,22 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m\x00‮|`[x](javascript:1)"
 
 def _report(**changes: object) -> Report:
     empty: dict[str, object] = dict.fromkeys(
-        ("corpus", "labels", "states", "lines", "tiers", "curated", "funnel", "quarantine", "variants", "policies", "exports", "handoffs", "statements"), ()
+        (
+            "corpus",
+            "labels",
+            "states",
+            "lines",
+            "tiers",
+            "curated",
+            "funnel",
+            "quarantine",
+            "variants",
+            "policies",
+            "exports",
+            "handoffs",
+            "statements",
+        ),
+        (),
     )
     return Report(**{**empty, "round": "r001", "seed": 0, "sandbox": "bubblewrap", **changes})  # type: ignore[arg-type]
 
@@ -53,7 +68,13 @@ def test_other_splits_and_disturbed_runs_are_not_in_the_main_table() -> None:
 
 def test_the_page_escapes_whatever_a_trajectory_says() -> None:
     handoff = Handoff(
-        point_id="p_1", task_id=HOSTILE, h=3, n_steps=9, labels=("error",), state_status="verified", views=(("trace", 5, HOSTILE),)
+        point_id="p_1",
+        task_id=HOSTILE,
+        h=3,
+        n_steps=9,
+        labels=("error",),
+        state_status="verified",
+        views=(("trace", 5, HOSTILE),),
     )
     quarantined = {"file": HOSTILE, "record": 1, "field": HOSTILE, "problem": HOSTILE, "remedy": HOSTILE}
     page = render_report(_report(handoffs=(handoff,), quarantine=(quarantined,), lines=takeover_table([ROW])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import jsonschema
 import msgspec
@@ -81,11 +82,11 @@ def test_roles_partition_every_stored_string_of_a_demonstration(run: list[Step],
             spans = sorted(covered.pop((number, name)))
             assert spans[0][0] == 0
             assert spans[-1][1] == len(field_of(message, name))
-            assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+            assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert not covered
     assert any(trainable_spans(sample))
     assert sample.messages[-1].role == "assistant"
-    for before, after in zip(sample.messages, sample.messages[1:], strict=False):
+    for before, after in pairwise(sample.messages):
         assert before.role != after.role or after.role == "tool"
     calls = [call.id for m in sample.messages for call in m.tool_calls]
     answers = [m.tool_call_id for m in sample.messages if m.role == "tool"]

@@ -13,7 +13,7 @@ A text syntax is chosen once for a whole run. What a call means is in ``actions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -21,10 +21,8 @@ from handoff.trajectory import Action
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_FENCE = re.compile(r"^```(?:[\w+-]*)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_SHELL_FENCE = re.compile(
-    r"^```(?:mswea_bash_command|bash|sh|shell|console)[ \t]*\r?\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r"^```([^`\r\n]*)\r?$\n?", re.MULTILINE)
+_SHELLS = ("mswea_bash_command", "bash", "sh", "shell", "console")
 _FUNCTION = re.compile(r"<function=([^>\n]{1,200})>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\n]{1,200})>(.*?)(?:</parameter>|\Z)", re.DOTALL)
 
@@ -115,15 +113,28 @@ def tagged(content: str) -> Reading:
 
 
 def fenced(content: str) -> Reading:
-    """A fenced command: the only block, or the last of several; shell blocks go before unmarked ones."""
+    """A fenced command: the last shell block, else the last block without a language."""
     if "```" not in content:
         return content, ()
-    blocks = list(_SHELL_FENCE.finditer(content)) or list(_FENCE.finditer(content))
-    if not blocks:
+    blocks = list(_blocks(content))
+    chosen = [b for b in blocks if b[0] in _SHELLS] or [b for b in blocks if not b[0]]
+    if not chosen:
         return content, ()
-    found = blocks[-1]
-    said = (content[: found.start()].rstrip() + "\n" + content[found.end() :].lstrip()).strip()
-    return said, (Action(tool="bash", arguments=_trim(found[1]), is_text=True),)
+    _, start, inner, outer, end = chosen[-1]
+    said = (content[:start].rstrip() + "\n" + content[end:].lstrip()).strip()
+    return said, (Action(tool="bash", arguments=_trim(content[inner:outer]), is_text=True),)
+
+
+def _blocks(content: str) -> Iterator[tuple[str, int, int, int, int]]:
+    """Language, start, start of the inside, end of the inside, end; a block ends at the next bare fence."""
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(content):
+        language = fence[1].strip()
+        if opened is None:
+            opened = fence
+        elif not language:
+            yield opened[1].strip(), opened.start(), opened.end(), fence.start(), fence.end()
+            opened = None
 
 
 TEXT_SYNTAXES: tuple[tuple[str, str, Callable[[str], Reading]], ...] = (

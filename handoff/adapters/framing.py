@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -82,14 +83,14 @@ class SourceFile:
 
     def __iter__(self) -> Iterator[Record | Damaged]:
         try:
-            with self.path.open("rb", buffering=_CHUNK) as file:
+            with BufferedReader(self.path.open("rb", buffering=0), _CHUNK) as file:
                 yield from self._records(file)
         except OSError as error:
             yield self._damage(
                 f"The file cannot be read: {error.strerror or error}.", "Check its permissions.", head=b""
             )
 
-    def _records(self, file: BufferedReader) -> Iterator[Record | Damaged]:
+    def _records(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         head = file.peek(_PEEK)[:_PEEK]
         for magic, what, guess in _BINARY:
             if head.startswith(magic):
@@ -127,7 +128,7 @@ class SourceFile:
 
     # -- objects and lines ----------------------------------------------------------------------
 
-    def _objects(self, file: BufferedReader, size: int) -> Iterator[Record | Damaged]:
+    def _objects(self, file: BufferedReader[Any], size: int) -> Iterator[Record | Damaged]:
         """A file that starts with ``{``: one document, or one object per line."""
         first = file.readline(self.limit + 1)
         if len(first) == size <= self.limit:
@@ -160,7 +161,7 @@ class SourceFile:
         self._read(data)
         yield self._record(data, 1, sha256=self.sha256)
 
-    def _lines(self, file: BufferedReader, *ahead: bytes) -> Iterator[Record | Damaged]:
+    def _lines(self, file: BufferedReader[Any], *ahead: bytes) -> Iterator[Record | Damaged]:
         self.framing = "jsonl"
         guess = session_of_lines(_line_values(ahead[0], file.peek(_PEEK)[:_PEEK]))
         if guess is not None:
@@ -189,7 +190,7 @@ class SourceFile:
             if data.strip(_SPACE):
                 yield self._record(data, position)
 
-    def _skip_line(self, file: BufferedReader, line: bytes, position: int) -> Damaged:
+    def _skip_line(self, file: BufferedReader[Any], line: bytes, position: int) -> Damaged:
         digest = hashlib.sha256(line)
         length = len(line)
         head = line[: _HEAD * 4]
@@ -204,7 +205,7 @@ class SourceFile:
 
     # -- arrays ---------------------------------------------------------------------------------
 
-    def _small_array(self, file: BufferedReader) -> Iterator[Record | Damaged]:
+    def _small_array(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         data = file.read()
         self.framing = "array"
         try:
@@ -227,7 +228,7 @@ class SourceFile:
             for position, item in enumerate(items, 1):
                 yield self._record(bytes(item), position)
 
-    def _large_array(self, file: BufferedReader) -> Iterator[Record | Damaged]:
+    def _large_array(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         """Items of an array one by one; also what can be saved of an array that breaks off."""
         self.framing = "array"
         head = file.peek(_PEEK)[:_PEEK]
@@ -267,7 +268,7 @@ class SourceFile:
 
     # -- Parquet --------------------------------------------------------------------------------
 
-    def _parquet(self, file: BufferedReader) -> Iterator[Record | Damaged]:
+    def _parquet(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         """Rows of a Parquet file; a row's bytes are its JSON."""
         self.framing = "parquet"
         self._consume(file)
@@ -293,7 +294,7 @@ class SourceFile:
         self._hash.update(data)
         self.bytes += len(data)
 
-    def _consume(self, file: BufferedReader) -> None:
+    def _consume(self, file: BufferedReader[Any]) -> None:
         while chunk := file.read(_CHUNK):
             self._read(chunk)
 

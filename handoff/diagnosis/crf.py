@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from handoff.diagnosis.measure import Measure, missing, share
@@ -49,7 +50,7 @@ class Gold(NamedTuple):
 
 def first_steps(steps: Sequence[Sequence[Key]], w: int | None) -> list[Key]:
     """The keys of the successor's first w steps, in order."""
-    return [key for step in (steps if w is None else steps[:w]) for key in step]
+    return list(chain.from_iterable(steps if w is None else steps[:w]))
 
 
 def e_cr(successor: Iterable[Key], gold: Iterable[Key]) -> Measure:
@@ -89,7 +90,7 @@ def rediscovery(steps: Sequence[Sequence[Key]], prefix: Iterable[Key], w: int = 
     known = set(prefix)
     changed: set[str] = set()
     seen = repeated = 0
-    for key in (key for step in steps for key in step):
+    for key in chain.from_iterable(steps):
         if seen == w:
             break
         seen += 1

@@ -41,14 +41,14 @@ METRICS = (
     "destroyed_fixes",
     "preservation",
 )
-"""Every measure, in the order of the rows. ``p_pc`` and ``pc_dice`` are enacted; ``*_behaviour`` says how V̂ was read."""
+"""Every measure, in the order of the rows. ``p_pc`` and ``pc_dice`` are enacted; ``*_behaviour`` tells V̂'s source."""
 
 NO_PROBE = "the successor gave no valid answer to the probe"
 NO_GRAPH = "the point has no task-state graph: the recorded run is not known to be resolved"
 
 
 def diagnose(
-    point: Mapping[str, Any] | object,
+    point: dict[str, Any] | object,
     run: Mapping[str, Any],
     successor_keys: Sequence[Sequence[Any]],
     *,
@@ -60,7 +60,7 @@ def diagnose(
 ) -> list[dict[str, Any]]:
     """The rows of ``diagnostics`` for one takeover, one per name in ``METRICS``.
 
-    ``point``: a row of ``injected_handoffs`` (or a ``Point`` with its fields); ``run``: a row of ``takeover_runs``;
+    ``point``: a row of ``injected_handoffs`` as a dict, or a ``Point``; ``run``: a row of ``takeover_runs``;
     ``successor_keys``: per step of the run, its (kind, target) keys in order. ``continuations``: further resolved
     runs of the same task from the same state, the nearest of which counts for E_CR. ``changed``: files that differ
     from the base commit at h, for the chance level of the diff rule. ``start_tree``: where the run began, when a
@@ -81,17 +81,17 @@ def diagnose(
         {
             "takeover_id": takeover_id,
             "metric": name,
-            "value": measure.value,
-            "numerator": measure.numerator,
-            "denominator": measure.denominator,
-            "reason": measure.reason,
+            "value": value,
+            "numerator": numerator,
+            "denominator": denominator,
+            "reason": reason,
         }
-        for name, measure in measures.items()
+        for name, (value, numerator, denominator, reason) in measures.items()
     ]
 
 
 def measure_all(
-    point: Mapping[str, Any] | object,
+    point: dict[str, Any] | object,
     run: Mapping[str, Any],
     successor_keys: Sequence[Sequence[Any]],
     *,
@@ -129,20 +129,20 @@ def as_key(key: Any) -> Key:
     """A key as the plain pair that all measures compare, from a pair, a lake row or a ``Key``."""
     if type(key) is tuple:
         return key
-    if isinstance(key, Mapping):
+    if isinstance(key, dict):
         return key["kind"], key["target"]
     if isinstance(key, list | tuple):
         return key[0], key[1]
     return key.kind, key.target
 
 
-def gold_of(point: Mapping[str, Any] | object) -> Gold | None:
+def gold_of(point: dict[str, Any] | object) -> Gold | None:
     """The recorded continuation of a point; ``None`` when the recorded run is not resolved."""
     entries = _field(point, "gold")
     if entries is None:
         return None
     h = _field(point, "h")
-    if entries and not isinstance(entries[0], Mapping):
+    if entries and not isinstance(entries[0], dict):
         keys = tuple((e.step - h, e.kind, e.target, e.necessary) for e in entries)
     else:
         keys = tuple((e["step"] - h, e["kind"], e["target"], e["necessary"]) for e in entries)
@@ -218,12 +218,12 @@ def _state(
 def _graph(point: object) -> tuple[dict[str, bool], list[str], list[sif.Edge]]:
     nodes = {}
     for entry in _field(point, "nodes") or ():
-        if isinstance(entry, Mapping):
+        if isinstance(entry, dict):
             nodes[entry["node"]] = bool(entry["done"])
         else:
             nodes[entry.node] = bool(entry.done)
     edges = [
-        (entry["before"], entry["after"]) if isinstance(entry, Mapping) else (entry.before, entry.after)
+        (entry["before"], entry["after"]) if isinstance(entry, dict) else (entry.before, entry.after)
         for entry in _field(point, "edges") or ()
     ]
     return nodes, [node for node, is_done in nodes.items() if is_done], edges
@@ -260,4 +260,4 @@ def _preservation(point: object, run: Mapping[str, Any], start_tree: str | None)
 
 
 def _field(point: object, name: str) -> Any:
-    return point.get(name) if isinstance(point, Mapping) else getattr(point, name, None)
+    return point.get(name) if isinstance(point, dict) else getattr(point, name, None)

@@ -57,7 +57,7 @@ def loops(steps: Sequence[Sequence[Key]]) -> Measure:
         if not step:
             continue
         acting += 1
-        looping += all(key in seen for key in step)
+        looping += seen.issuperset(step)
         for key in step:
             if key[0] in CHANGES:
                 seen.clear()

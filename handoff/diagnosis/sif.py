@@ -66,11 +66,12 @@ def worked_on(steps: Sequence[Sequence[Key]], nodes: Collection[str]) -> list[st
     """The nodes of the graph that the successor worked on, each once, in order of its first action on it."""
     order: dict[str, None] = {}
     has_changed = False
-    for key in (key for step in steps for key in step):
-        for node in node_of(key, has_changed):
-            if node in nodes:
-                order[node] = None
-        has_changed = has_changed or key[0] in CHANGES
+    for step in steps:
+        for key in step:
+            for node in node_of(key, has_changed):
+                if node in nodes:
+                    order[node] = None
+            has_changed = has_changed or key[0] in CHANGES
     return list(order)
 
 

@@ -35,7 +35,9 @@ class Chooser(Protocol):
 class Scripted(Chooser, Protocol):
     """A chooser that keeps its place in a script: it must be asked once for every turn."""
 
-    is_scripted: bool
+    def text_before(self, path: str) -> str:
+        """A file as the script knows it, before the move it chose last."""
+        ...
 
 
 class KataAgent:
@@ -56,7 +58,8 @@ class KataAgent:
             return None
         conversation.memory["asked"] = len(conversation.turns) + 1
         move, thought = chosen
-        action = tools.action_of(move, mind.texts.get(move.path, ""), f"c{len(mind.moves) + 1}")
+        text = chooser.text_before(move.path) if isinstance(chooser, Scripted) else mind.texts.get(move.path, "")
+        action = tools.action_of(move, text, f"c{len(mind.moves) + 1}")
         return Reply(text=thought, actions=(action,))
 
     def _chooser(self, conversation: Conversation) -> Chooser:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from handoff.kata import store, tools
 from handoff.kata.testserver import TestRun
+from handoff.kata.world import unified_diff
 from handoff.sandbox import Sandbox
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
@@ -101,6 +102,12 @@ class KataEnvironment:
         found: dict[str, str] = {}
         _walk(self._work, "", found)
         return dict(sorted(found.items()))
+
+    def patch(self) -> str:
+        """What the present state changes against the base commit, as a unified diff."""
+        present = self.files()
+        paths = sorted({*present, *self._base})
+        return "".join(unified_diff(path, self._base.get(path, ""), present.get(path, "")) for path in paths)
 
     def tree(self) -> str:
         """The git tree of the present state, written into the store."""

@@ -115,7 +115,8 @@ def candidates(mind: Mind, worth: list[Edit]) -> list[Move]:
     standing = [attempt for attempt in mind.attempts if not attempt.is_undone]
     for attempt in standing[-2:]:
         move = Move("undo", attempt.change.path, attempt.change.inverse())
-        if not mind.was_taken(move) and attempt.change.path in mind.texts:
+        text = mind.texts.get(move.path)
+        if text is not None and attempt.change.inverse().fits(text) and not mind.was_taken(move):
             found.append(move)
     changed = set(mind.handed.changed) if mind.hunks is None else {path for path, own in mind.hunks.items() if own != ()}
     restored = {move.path for move in mind.moves if move.kind == "restore"}

@@ -50,6 +50,10 @@ class Change(msgspec.Struct, frozen=True, order=True):
         """The change that takes this one back."""
         return Change(self.path, self.line, self.column, self.new, self.old)
 
+    def fits(self, text: str) -> bool:
+        """True when the old token is in its place."""
+        return any((t.line, t.column, t.text) == (self.line, self.column, self.old) for t in code_tokens(text))
+
     def apply(self, text: str) -> str:
         """``text`` with the token replaced. ``ValueError`` when the old token is not there."""
         lines = text.split("\n")

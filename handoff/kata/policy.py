@@ -29,7 +29,7 @@ from handoff.trajectory import Step
 
 BELIEFS = ("untouched", "done", "dirty")
 Belief = Literal["untouched", "done", "dirty"]
-TEMPERATURE = 0.25
+TEMPERATURE = 1.0
 """Of sampling a move; the same for every arm."""
 
 

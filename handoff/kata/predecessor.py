@@ -26,8 +26,6 @@ Turn = tuple[Move, str]
 class Predecessor:
     """One sitting of the script on one task. Implements ``agent.Scripted``: ask it once per turn."""
 
-    is_scripted = True
-
     def __init__(self, task: Task, prior: Prior, seed: str, files: Mapping[str, str] | None = None) -> None:
         """``seed`` decides the whole sitting; ``files``: the present state, when it is not the base commit's."""
         self._rng = random.Random(f"kata/predecessor/{seed}/{task.name}")
@@ -36,6 +34,7 @@ class Predecessor:
         self._files = dict(files if files is not None else task.files)
         self._is_resumed = files is not None
         self._turns: Iterator[Turn] | None = None
+        self._before = ""
 
     def choose(self, mind: Mind, rng: random.Random) -> Turn | None:
         """The next move of the script; ``rng`` is not used."""
@@ -43,8 +42,13 @@ class Predecessor:
             self._turns = self._sitting(mind, self._rng)
         turn = next(self._turns, None)
         if turn is not None:
+            self._before = self._files.get(turn[0].path, "")
             self._apply(turn[0])
         return turn
+
+    def text_before(self, path: str) -> str:
+        """The file of the last move, as it was before it."""
+        return self._before
 
     def judge(self, mind: Mind, paths: tuple[str, ...]) -> tuple[str, ...]:
         """It knows: the state of each file against base and reference."""
@@ -64,7 +68,7 @@ class Predecessor:
             yield from self._opening(rng)
         else:
             yield from self._take_back_leftovers(mind)
-        left = [fix for fix in self._task.fixes if difference_is_open(self._files, fix)]
+        left = [fix for fix in self._task.fixes if fix.fits(self._files[fix.path])]
         rng.shuffle(left)
         wrong: list[Change] = []
         while left:
@@ -144,8 +148,8 @@ class Predecessor:
                 yield from self._take_back(wrong)
 
     def _take_back(self, wrong: list[Change]) -> Iterator[Turn]:
-        if wrong:
-            change = wrong.pop()
+        change = wrong.pop() if wrong else None
+        if change is not None and change.inverse().fits(self._files[change.path]):
             yield Move("undo", change.path, change.inverse()), f"My edit in `{change.path}` did not help. I take it back."
 
     def _take_back_leftovers(self, mind: Mind) -> Iterator[Turn]:
@@ -156,8 +160,6 @@ class Predecessor:
             wrong = [c for c in found or () if c not in self._task.fixes]
             if place_of(path) == "module" and wrong:
                 for change in reversed(wrong):
-                    if path not in mind.texts:
-                        yield Move("read", path), f"I left a wrong edit in `{path}`."
                     yield Move("undo", path, change.inverse()), "I take my wrong edit back."
 
     def _test(self, path: str, mind: Mind, rng: random.Random) -> Turn:
@@ -166,14 +168,6 @@ class Predecessor:
         if rng.random() < 0.3:
             return Move("test_one", target), f"Does `{target}` say so too?"
         return Move("test_all"), "I run the tests again."
-
-
-def difference_is_open(files: Mapping[str, str], fix: Change) -> bool:
-    """True when the fix can still be applied: its old token is in place."""
-    lines = files[fix.path].split("\n")
-    return len(lines) >= fix.line and lines[fix.line - 1].startswith(fix.old, fix.column) and not (
-        len(fix.new) > len(fix.old) and lines[fix.line - 1].startswith(fix.new, fix.column)
-    )
 
 
 def judge_file(base: Mapping[str, str], present: Mapping[str, str], reference: Mapping[str, str], path: str) -> str:

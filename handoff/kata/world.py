@@ -434,4 +434,11 @@ def unified_diff(path: str, old: str, new: str) -> str:
     """The change of one file in git's form, without index line."""
     body = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{path}", f"b/{path}")
     text = "".join(body)
-    return f"diff --git a/{path} b/{path}\n{text}" if text else ""
+    if not text:
+        return ""
+    if not old:
+        text = text.replace(f"--- a/{path}", "--- /dev/null", 1)
+    elif not new:
+        text = text.replace(f"+++ b/{path}", "+++ /dev/null", 1)
+    kind = "" if old and new else "new file mode 100644\n" if new else "deleted file mode 100644\n"
+    return f"diff --git a/{path} b/{path}\n{kind}{text}"

@@ -105,7 +105,8 @@ class Bubblewrap:
                 return str(file.fileno())
 
             handed = list(pass_fds)
-            known = ["--ro-bind-data", hand_over(_PASSWD), "/etc/passwd", "--ro-bind-data", hand_over(_GROUP), "/etc/group"]
+            known = ["--ro-bind-data", hand_over(_PASSWD), "/etc/passwd"]
+            known += ["--ro-bind-data", hand_over(_GROUP), "/etc/group"]
             # Handed over too, so that the jail's process list does not show the host's paths.
             options = "".join(f"{option}\0" for option in [*self._jail, *known, *extra, "--remount-ro", "/"])
             return subprocess.Popen(
@@ -198,7 +199,7 @@ def _remedy() -> str:
         with contextlib.suppress(OSError):
             if Path("/proc/sys", place).read_text().strip() == off:
                 return f"user namespaces are switched off here ({remedy})"
-    return "inside a container, allow user namespaces (for docker: --security-opt seccomp=unconfined apparmor=unconfined)"
+    return "inside a container, user namespaces must be allowed (docker: --security-opt seccomp=unconfined)"
 
 
 @functools.cache

@@ -29,13 +29,16 @@ def read_file(workdir: Path, path: str, *, limit: int = 64 << 20) -> bytes:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except OSError as error:
             raise _explain(error, path) from error
-        with open(file, "rb") as stream:
+        try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
                 raise SandboxError(f"{path} is not a regular file")
             if found.st_size > limit:
                 raise SandboxError(f"{path} has {found.st_size} bytes; more than {limit} are not read")
-            return stream.read(limit)
+            with os.fdopen(file, "rb", closefd=False) as stream:
+                return stream.read(limit)
+        finally:
+            os.close(file)
 
 
 def write_file(workdir: Path, path: str, data: bytes) -> None:
@@ -45,15 +48,19 @@ def write_file(workdir: Path, path: str, data: bytes) -> None:
     """
     with _parent(workdir, path, create=True) as (folder, name):
         mode = 0o644
-        with contextlib.suppress(FileNotFoundError):
+        try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISREG(found.st_mode):
                 raise SandboxError(f"{path} is not a regular file")
             mode = stat.S_IMODE(found.st_mode) & 0o777
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _explain(error, path) from error
         scratch = f".{secrets.token_hex(8)}.partial"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(scratch, flags, mode, dir_fd=folder), "wb") as stream:
+            with os.fdopen(os.open(scratch, flags, mode, dir_fd=folder), "wb") as stream:
                 os.fchmod(stream.fileno(), mode)
                 stream.write(data)
             os.rename(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)

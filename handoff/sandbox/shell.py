@@ -53,11 +53,11 @@ _HEADER = 10  # digits, twice: serial number and length in bytes
 # $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
 _LOOP = (
     'exec 3<&0 4>&"$1" 5>&1 </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
-    "while IFS= read -r -u 3 -N {n} __serial && IFS= read -r -u 3 -N {n} __size"
+    f"while IFS= read -r -u 3 -N {_HEADER} __serial && IFS= read -r -u 3 -N {_HEADER} __size"
     ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
     'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; '
     "builtin printf '%s %d %s\\0' \"$__serial\" \"$?\" \"$PWD\" >&4; done"
-).format(n=_HEADER)
+)
 _ENDED = re.compile(rb"(\d{10}) (\d{1,3}) (/.*)", re.DOTALL)
 
 
@@ -114,16 +114,17 @@ class PersistentShell:
         if "\0" in command:
             return Completed(exit_code=None, output="", notice="[Not run: the command holds a NUL byte.]")
         wall_s = self._limits.wall_s if timeout_s is None else timeout_s
-        code = command.encode("utf-8", "replace")
+        script = command.encode("utf-8", "replace")
         kept = _Kept(self._limits.output_kb * 1024)
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._start()
-        assert self._watched is not None
+        assert self._process is not None and self._watched is not None
         self._serial += 1
+        request = b"%010d%010d%s" % (self._serial, len(script), script)
         self._watch.is_busy = True
         try:
-            ended, reason = self._exchange(b"%010d%010d%s" % (self._serial, len(code), code), kept, started + wall_s)
+            ended, reason = self._exchange(request, kept, started + wall_s)
         finally:
             self._watch.is_busy = False
         exit_code: int | None = None
@@ -131,14 +132,12 @@ class PersistentShell:
         if ended is not None:
             exit_code, self._cwd = ended
         else:
-            gone = reason is None and self._watched.reason is None
             process = self._process
-            if gone:
+            if reason is None and self._watched.reason is None:  # it ended by itself: let it tell how
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_GONE_S)
+                    code = process.wait(_GONE_S)
+                    exit_code = code if code >= 0 else 128 - code
             self._end()
-            if gone:
-                exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
             notice = self._explain(reason or self._watched.reason, wall_s)
         return Completed(
             exit_code=exit_code,

@@ -10,6 +10,9 @@ result is keyed by. ``CODE_VERSIONS`` change when a rule behind a table changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from handoff.identity import identify
 from handoff.lake import Lake
 
@@ -43,3 +46,8 @@ def round_name(number: int) -> str:
 def round_number(name: str) -> int:
     """The number in a round's name."""
     return int(name.removeprefix("r"))
+
+
+def is_executable(point: Mapping[str, Any]) -> bool:
+    """Can a successor be started from this point here? Only the embedded world has tests that run on any machine."""
+    return point["tree"] is not None and str(point["repo"] or "").startswith("kata/")

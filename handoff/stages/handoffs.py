@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow.compute as pc
+
 from handoff import corpus
-from handoff.evidence import gather_evidence
+from handoff.errors import InputError
+from handoff.evidence import Evidence, gather_evidence
 from handoff.lake import Written
 from handoff.points import Point, StateReader, find_handoff_points, state_class
 from handoff.project import Project
 from handoff.stages import inputs_of
 from handoff.states.reader import StoredStates
-from handoff.views import VIEWS, render_view, view_row
+from handoff.states.repositories import Repository
+from handoff.successors import Briefing
+from handoff.trajectory import Trajectory
+from handoff.views import PREAMBLE, VIEWS, render_view, view_row
 
 TestRun = Callable[[str, str, str], tuple[int, int] | None]
 """(repo, base commit, tree) → (passed, total) of the task's tests, or ``None`` where they cannot be run."""
@@ -78,6 +84,7 @@ class States:
 
     def __init__(self, project: Project, shard: str) -> None:
         self._repositories = project.repositories(shard)
+        self._open: dict[str, Repository] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
         for row in project.lake.rows("repository_states", shard=shard):
             self._rows.setdefault(row["trajectory_id"], []).append(row)
@@ -86,11 +93,88 @@ class States:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._repositories.close()
+        for repository in self._open.values():
+            repository.close()
 
     def of(self, trajectory_id: str, repo: str | None) -> StateReader | None:
         """The reader of one trajectory; ``None`` when its states are unverifiable from the start."""
         rows = self._rows.get(trajectory_id, [])
         if not repo or not rows or rows[0]["tree"] is None:
             return None
-        return StoredStates(self._repositories.open(repo), rows)
+        return StoredStates(self.repository(repo), rows)
+
+    def repository(self, repo: str) -> Repository:
+        """An open repository; closed with this object."""
+        if repo not in self._open:
+            self._open[repo] = self._repositories.open(repo)
+        return self._open[repo]
+
+
+class Handoffs:
+    """A shard's points with all that is needed to start from them. A context manager.
+
+    Trajectories are read when first asked for and kept: meant for the points of one job, not for whole corpora.
+    """
+
+    def __init__(self, project: Project, shard: str) -> None:
+        self._project = project
+        self._shard = shard
+        self._states = States(project, shard)
+        self._trajectories: dict[str, Trajectory] = {}
+        self._evidence: dict[tuple[str, int], Evidence] = {}
+
+    def __enter__(self) -> Handoffs:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._states.__exit__(*exception)
+
+    def load(self, trajectory_ids: Iterable[str]) -> None:
+        """Read these trajectories in one pass."""
+        missing = sorted(set(trajectory_ids) - self._trajectories.keys())
+        if missing:
+            self._trajectories.update(corpus.trajectories(self._project.lake, self._shard, missing))
+
+    def trajectory(self, point: Mapping[str, Any]) -> Trajectory:
+        """The recorded run that a point cuts."""
+        self.load([point["trajectory_id"]])
+        return self._trajectories[point["trajectory_id"]]
+
+    def reader(self, point: Mapping[str, Any]) -> StateReader | None:
+        """The states of that run."""
+        return self._states.of(point["trajectory_id"], point["repo"])
+
+    def repository(self, point: Mapping[str, Any]) -> Repository:
+        """Where its trees are."""
+        return self._states.repository(point["repo"])
+
+    def text(self, point: Mapping[str, Any], view: str) -> str:
+        """The view block as rules render it."""
+        key = (point["trajectory_id"], point["h"])
+        trajectory = self.trajectory(point)
+        if view in ("summary", "structured") and key not in self._evidence:
+            self._evidence[key] = gather_evidence(trajectory, point["h"], self.reader(point))
+        return render_view(view, trajectory, point["h"], self._evidence.get(key))
+
+    def briefing(self, point: Mapping[str, Any], view: str) -> Briefing:
+        """What a successor is told at a point under a view."""
+        trajectory = self.trajectory(point)
+        return Briefing(
+            task=trajectory.task,
+            view=view,
+            view_text=self.text(point, view),
+            preamble=PREAMBLE,
+            tools=trajectory.tools or "[]",
+        )
+
+
+def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
+    """The briefing of one point anywhere in the lake. ``point_id`` may be the beginning of one."""
+    if view not in VIEWS:
+        raise InputError(f"no view {view!r}; views are {', '.join(VIEWS)}")
+    found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
+    if len(found) != 1:
+        some = ", ".join(row["point_id"] for row in found[:5])
+        raise InputError(f"{len(found)} points begin with {point_id!r}" + (f": {some} …" if found else ""))
+    with Handoffs(project, found[0]["shard"]) as handoffs:
+        return handoffs.briefing(found[0], view)

@@ -10,7 +10,9 @@
 ``render_view`` is pure: the same trajectory, h and evidence give the same text. It sees no step after h, no
 outcome and no fact of the source file (the *leak boundary*; ``tests/views/test_leak_boundary.py``). Gathering
 the evidence is in ``evidence.py``; who phrases it is in ``writers/``. Rule-written text is never stored: a
-row of ``view_renderings`` keeps its hash and token count, and the text is rendered again on read.
+row of ``view_renderings`` keeps its token count, and the text is rendered again on read. The row's ``view_id`` is
+a hash over the text among others, so it proves that the same text came out; a second hash of the text would
+double the table, and is written only beside a text that a model wrote.
 """
 
 from __future__ import annotations
@@ -69,22 +71,22 @@ def view_row(
 ) -> dict[str, Any]:
     """One row of ``view_renderings``.
 
-    ``author``: the model that wrote ``text``; ``None`` for rules. Only a model's text is stored. ``text=None``
-    says that the view could not be had: the row then has no hash and no count.
+    ``author``: the model that wrote ``text``; ``None`` for rules. Only a model's text is stored, with its
+    SHA-256. ``text=None`` says that the view could not be had: the row then has no count.
     """
     by_model = author is not None and author != RULES
     if not by_model:
         author = RULES if view in ("summary", "structured") else None
     digest = None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return {
-        "view_id": identify("v", point_id, view, author or "", digest or ""),
+        "view_id": identify("v", point_id, view, author or "", digest or "missing"),
         "point_id": point_id,
         "view": view,
         "author": author,
         "tokens": None if text is None else view_tokens(text),
         "writing_tokens": writing_tokens,
         "tokenizer": TOKENIZER,
-        "text_sha256": digest,
+        "text_sha256": digest if by_model else None,
         "written": text if by_model else None,
     }
 

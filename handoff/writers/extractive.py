@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -266,6 +267,7 @@ _SPACE = re.compile(r"\s+")
 _RUN_OF_BACKTICKS = re.compile(r"`+")
 
 
+@lru_cache(maxsize=8_192)  # the same thoughts and commands are quoted at every later point of a run
 def _quote(text: str) -> str:
     """Text of a run as inline code on one line: no control characters, at most ``_WORDS`` words and 240 characters."""
     words = _SPACE.sub(" ", text[:2_000]).strip().split(" ")
@@ -275,6 +277,7 @@ def _quote(text: str) -> str:
     return _code(line)
 
 
+@lru_cache(maxsize=8_192)
 def _name(text: str) -> str:
     """A path or test name as inline code, whole unless it is absurdly long."""
     return _code(_SPACE.sub(" ", text[:400]).replace(" ", "␣"))

@@ -226,6 +226,14 @@ class TestChatRows:
         assert (step.actions[0].tool, step.actions[0].arguments, step.actions[0].is_text) == ("bash", "ls -la", True)
         assert "print(1)" in step.text
 
+    def test_a_block_of_another_language_is_no_command(self) -> None:
+        with pytest.raises(RecordError, match="No reply holds an action"):
+            convert(row({"role": "assistant", "content": "Like\n```python\nprint(1)\n```"}))
+
+    def test_fences_that_never_close_cost_no_time(self) -> None:
+        with pytest.raises(RecordError):
+            convert(row({"role": "assistant", "content": "```py\n" * 200_000}))
+
     def test_messages_may_be_text_in_a_column(self) -> None:
         assert read("chat/fenced.json", 2).steps[0].observations[0].text == "pager\ntests"
 

@@ -40,7 +40,7 @@ def sandbox(work: Path) -> Iterator[Sandbox]:
 def test_only_the_work_folder_can_be_written(sandbox: Sandbox, work: Path, tmp_path: Path) -> None:
     """Everything else of the host is read-only or not there; what is written to /tmp stays inside."""
     (tmp_path / "precious").write_text("safe")
-    for place in ("/usr/x", "/etc/x", "/x", "/dev/x", "/bin/x", "/root/x", f"{sys.prefix}/x", f"{tmp_path}/x", "/proc/x"):
+    for place in ("/usr/x", "/etc/x", "/x", "/dev/x", "/bin/x", "/proc/x", f"{sys.prefix}/x", f"{tmp_path}/x"):
         assert sandbox.run(f"echo bad > {place}").exit_code != 0, place
     assert sandbox.run("echo fine > /tmp/inside && cat /tmp/inside").output == "fine\n"
     assert sandbox.run("echo fine > file; rm -rf /etc /dev /tmp /repo /repo/* 2>/dev/null; ls -A").output == ""
@@ -60,10 +60,8 @@ def test_a_link_out_leads_nowhere(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_no_home_no_account_and_no_key_is_there(sandbox: Sandbox) -> None:
     """The accounts are made up, and homes and settings of the host are absent."""
     assert sandbox.run("cut -d: -f1 /etc/passwd").output == "agent\nnobody\n"
-    assert sandbox.run("ls -A /root /home /var /run /mnt /srv /etc/ssh /etc/shadow 2>/dev/null | grep -v pyenv").output in (
-        "",
-        "/root:\n",
-    )
+    for place in ("/home", "/var", "/run", "/mnt", "/srv", "/opt", "/etc/ssh", "/etc/shadow", "/etc/gitconfig"):
+        assert sandbox.run(f"test -e {place}").exit_code == 1, place
     assert sandbox.run("whoami; echo ~; hostname").output == "agent\n/tmp\nsandbox\n"
 
 
@@ -149,10 +147,10 @@ def test_it_works_for_an_ordinary_user_too() -> None:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o777)
         script = bubblewrap.limits_script(limits, processes=True)
-        script += "; id -u; echo x > made; cat made; for i in $(seq 40); do sleep 5 & done 2>&1 | grep -c fork"
+        script += "; id -u; echo x > made; cat made; for i in $(seq 40); do sleep 1 & done"
         done = subprocess.run(
             ["bwrap", *bubblewrap.jail(Path(name), limits=limits), "--", "bash", "-c", script],
             capture_output=True, text=True, check=False, user=65534, group=65534, extra_groups=[], cwd="/", timeout=20,
         )  # fmt: skip
     assert done.stdout.splitlines()[:2] == ["1000", "x"], done.stderr
-    assert "Resource temporarily unavailable" in done.stdout + done.stderr
+    assert "fork: retry: Resource temporarily unavailable" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +56,9 @@ def test_a_command_that_ignores_signals_is_stopped(sandbox: Sandbox) -> None:
     assert done.seconds < 3
 
 
-@pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("exec true", 0), ("set -e; false", 1), ("kill -9 $$", 137)])
+@pytest.mark.parametrize(
+    ("command", "code"), [("exit 3", 3), ("exec true", 0), ("set -e; false", 1), ("kill -9 $$", 137)]
+)
 def test_a_shell_that_ends_is_started_again(sandbox: Sandbox, command: str, code: int) -> None:
     """``exit`` has its exit code; the next command gets a new shell."""
     done = sandbox.run(command)
@@ -132,7 +133,7 @@ def test_a_background_child_that_holds_the_output_does_not_hold_the_command(sand
 
 
 def test_the_channel_cannot_be_talked_to(sandbox: Sandbox) -> None:
-    """What a command writes to descriptors it should not have is refused, or ends in a new shell, never in confusion."""
+    """What a command writes to descriptors not its own is refused or ends in a new shell, never in confusion."""
     for number in range(3, 70):
         sandbox.run(f"echo '0000000001 0 /' >&{number}", 0.5)
     assert sandbox.run("echo on; (exit 4)").exit_code == 4
@@ -213,12 +214,12 @@ def test_a_helper_runs_beside_the_shell_and_outlives_it(sandbox: Sandbox) -> Non
 
 def test_closing_leaves_nothing_behind(sandbox: Sandbox, tmp_path: Path) -> None:
     """No process, no descriptor; closing twice is allowed."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     second = open_sandbox("host" if sandbox.root != "/repo" else "bubblewrap", tmp_path)
     second.run("sleep 1000.125 & sleep 0.01")
     second.close()
     second.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -89,8 +89,8 @@ def test_tokens_counted_by_piece_are_the_tokens_of_the_whole(outputs: list[str])
     assert view_tokens(text) == count_tokens(text)
 
 
-def test_a_row_keeps_the_hash_and_not_the_text_of_what_rules_wrote() -> None:
-    """Rule-written text is rendered again on read; a model's text is stored as written."""
+def test_a_row_commits_to_the_text_that_rules_wrote_without_keeping_it() -> None:
+    """Rule-written text is rendered again on read, and its id proves it; a model's text is stored as written."""
     trajectory = run("x", "y")
     evidence = gather_evidence(trajectory, 1, None)
     ids = set()
@@ -99,10 +99,12 @@ def test_a_row_keeps_the_hash_and_not_the_text_of_what_rules_wrote() -> None:
         assert list(row) == SCHEMAS["view_renderings"].names
         assert row["written"] is None
         assert row["author"] == ("extractive" if view in ("summary", "structured") else None)
-        assert re.fullmatch(r"[0-9a-f]{64}", row["text_sha256"])
+        assert row["text_sha256"] is None
+        assert row["view_id"] != view_row("p_1", view, "other text")["view_id"]
         ids.add(row["view_id"])
     assert len(ids) == len(VIEWS)
     written = view_row("p_1", "summary", "All done.", author="some-model", writing_tokens=12)
     assert (written["author"], written["written"], written["writing_tokens"]) == ("some-model", "All done.", 12)
+    assert re.fullmatch(r"[0-9a-f]{64}", written["text_sha256"])
     missing = view_row("p_1", "summary", None)
     assert (missing["tokens"], missing["text_sha256"]) == (None, None)

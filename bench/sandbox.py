@@ -1,0 +1,132 @@
+"""A command in the sandbox, beside its limit, a fresh ``bwrap`` per command, and bash with no sandbox at all.
+
+Also what the journal and the takeover loop add to a step. Run: ``python -m bench.sandbox``.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from handoff.journal import Journal
+from handoff.sandbox import available, bubblewrap, open_sandbox
+from handoff.sandbox.base import Limits
+from handoff.successors import Answer, Briefing, Question, Reply
+from handoff.successors.policy import Conversation, PolicySuccessor
+from handoff.takeover import Budget, Verdict, run_takeover
+from handoff.trajectory import Action, Observation
+
+COMMAND_LIMIT_MS = 2.0
+JOURNAL_LIMIT_MS = 0.2
+STEPS = 15
+
+
+def milliseconds(action: Callable[[], object], times: int) -> float:
+    """Median of single calls."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        action()
+        taken.append((time.perf_counter() - start) * 1000)
+    return statistics.median(taken)
+
+
+class Scripted:
+    """A policy that costs nothing."""
+
+    name = "scripted"
+    digest = "m_scripted"
+
+    def propose(self, conversation: Conversation, rng: random.Random) -> Reply | None:
+        number = len(conversation.turns)
+        if number == STEPS:
+            return None
+        return Reply(thought="look", actions=(Action(tool="bash", arguments=f'{{"command":"cat {number}"}}'),))
+
+    def belief(self, conversation: Conversation, question: Question) -> Answer | None:
+        return None
+
+
+class Nowhere:
+    """An environment that costs nothing."""
+
+    is_over = False
+
+    def act(self, action: Action) -> Observation:
+        return Observation(text="line of a file\n" * 60, exit_code=0)
+
+    def tree(self) -> str:
+        return ""
+
+    def verdict(self) -> Verdict:
+        return Verdict(solved=None)
+
+    def close(self) -> None:
+        pass
+
+
+def main() -> int:
+    failed = False
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for back_end in ("bubblewrap", "host"):
+            reason = available()[back_end]
+            if reason is not None:
+                print(f"{back_end}: not measured, {reason}")
+                continue
+            opened = time.perf_counter()
+            sandbox = open_sandbox(back_end, folder)
+            sandbox.run("true")
+            opened = (time.perf_counter() - opened) * 1000
+            builtin = milliseconds(lambda box=sandbox: box.run("echo hello"), 300)
+            program = milliseconds(lambda box=sandbox: box.run("/bin/true"), 300)
+            large = milliseconds(lambda box=sandbox: box.run("head -c 60000 /dev/zero"), 100)
+            sandbox.close()
+            is_bar = back_end == "bubblewrap"
+            failed |= is_bar and program > COMMAND_LIMIT_MS
+            limit = f"  limit {COMMAND_LIMIT_MS:.0f} ms" if is_bar else ""
+            print(
+                f"{back_end:<24} builtin {builtin:6.2f} ms   program {program:6.2f} ms   60 kB of output"
+                f" {large:6.2f} ms   opening {opened:5.1f} ms{limit}"
+            )
+        if available()["bubblewrap"] is None:
+            options = ["bwrap", *bubblewrap.jail(folder, limits=Limits()), "--"]
+            fresh = milliseconds(lambda: subprocess.run([*options, "bash", "-c", "/bin/true"], check=True), 50)
+            print(f"{'bwrap per command':<24} program {fresh:6.2f} ms")
+        plain = milliseconds(lambda: subprocess.run(["bash", "-c", "/bin/true"], check=True), 50)
+        print(f"{'bash -c, no sandbox':<24} program {plain:6.2f} ms")
+
+        def takeovers(journal: Journal, count: int) -> float:
+            start = time.perf_counter()
+            for number in range(count):
+                run_takeover(
+                    takeover_id=f"k_{number}",
+                    briefing=Briefing(task="t", view="repo", view_text="", preamble="p"),
+                    successor=PolicySuccessor(Scripted()),
+                    environment=Nowhere(),
+                    budget=Budget(steps=STEPS + 1, prompt_tokens=10**9),
+                    seed=number,
+                    question=None,
+                    journal=journal,
+                )
+            return (time.perf_counter() - start) * 1000 / count / STEPS
+
+        takeovers(Journal(folder / "warm", sync="never"), 3)
+        for sync, count in (("never", 200), ("finish", 40), ("entry", 5)):
+            step = takeovers(Journal(folder / sync, sync=sync), count)  # type: ignore[arg-type]
+            again = takeovers(Journal(folder / sync, sync=sync), count)  # type: ignore[arg-type]
+            failed |= sync == "never" and step > JOURNAL_LIMIT_MS
+            limit = f"  limit {JOURNAL_LIMIT_MS} ms" if sync == "never" else ""
+            label = f"loop and journal, {sync}"
+            print(f"{label:<24} step {step:9.3f} ms   when finished before {again:6.3f} ms{limit}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

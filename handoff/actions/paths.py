@@ -1,0 +1,90 @@
+"""Where a path of a recording lies: in the repository, as a relative POSIX path, or outside of it.
+
+A recording names its repository by where the sandbox put it (``/testbed``, ``/workspace/x``, ``/repo``,
+``/owner__name``); those prefixes are stripped. A path that climbs out, or is absolute and elsewhere, stays visibly
+outside: ``/etc/passwd`` or ``../x``. Nothing here looks at a disk, so symbolic links are followed nowhere.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+import msgspec
+
+_SANDBOX = re.compile(r"/(?:testbed|repo|app/repo|workspaces?/[^/]+|[^/]+__[^/]+)(?=/|\Z)")
+_NOT_A_REPOSITORY = re.compile(
+    r"/(?:(?:tmp|usr|etc|var|opt|proc|sys|dev|bin|lib|lib64|sbin|boot|run|mnt|srv)(?:/.*)?"
+    r"|root|home|home/[^/]+|Users|Users/[^/]+|workspaces?|)\Z"
+)
+
+
+class Context(msgspec.Struct, frozen=True, gc=False):
+    """What earlier actions decided about how later ones are read. Changes only through ``interpret``."""
+
+    cwd: str = ""
+    """Folder of the shell: repo-relative, empty for the repository's root; absolute when outside."""
+    open_file: str | None = None
+    """The file a windowed editor shows."""
+    line: int = 1
+    """The line that its window is at."""
+    window: int = 100
+    """Lines of that window."""
+    prefixes: tuple[str, ...] = ()
+    """Absolute folders that are this repository's root, beside the usual ones."""
+    shell_persists: bool = True
+    """Whether ``cd`` outlives its line."""
+
+
+def context_of(format: str) -> Context:
+    """The context at the start of a run in this format (``Trajectory.format``)."""
+    return Context(shell_persists=not format.startswith("mini"))
+
+
+def resolve(path: str, context: Context, cwd: str | None = None) -> str:
+    """``path`` as seen from ``cwd``: repo-relative (``.`` for the root), else absolute or beginning with ``..``."""
+    base = context.cwd if cwd is None else cwd
+    if path.startswith("/"):
+        full = posixpath.normpath("/" + path.lstrip("/"))
+    elif path.startswith("~"):
+        return path
+    elif path.startswith("$"):
+        return path
+    elif not base:
+        if "/" not in path and path not in ("", ".", ".."):
+            return path
+        return posixpath.normpath(path) if path else "."
+    else:
+        full = posixpath.normpath(f"{base}/{path}")
+        if not full.startswith("/"):
+            return full
+    for prefix in context.prefixes:
+        if full == prefix:
+            return "."
+        if full.startswith(prefix + "/"):
+            return full[len(prefix) + 1 :]
+    match = _SANDBOX.match(full)
+    if match is None:
+        return full
+    return full[match.end() + 1 :] or "."
+
+
+def is_outside(path: str) -> bool:
+    """True for what ``resolve`` could not place in the repository's work tree, its ``.git`` folder included."""
+    return (
+        path.startswith(("/", "../", "~", "$"))
+        or path == ".."
+        or path == ".git"
+        or path.startswith(".git/")
+        or "\0" in path
+    )
+
+
+def with_folder(context: Context, path: str) -> Context:
+    """The context after ``cd path``. The first absolute folder that could be a checkout is taken to be the repository."""
+    if not context.prefixes and path.startswith("/") and _SANDBOX.match(path) is None:
+        full = posixpath.normpath(path)
+        if _NOT_A_REPOSITORY.match(full) is None:
+            return msgspec.structs.replace(context, cwd="", prefixes=(full,))
+    target = resolve(path, context)
+    return msgspec.structs.replace(context, cwd="" if target == "." else target)

@@ -1,0 +1,548 @@
+"""A shell line as the simple commands it runs, by a real bash grammar (tree-sitter).
+
+Here: splitting, quoting, redirections, heredocs, pipelines, subshells. What a command *means* (which file it
+reads or edits) is in ``actions/``. Nothing is executed and nothing is expanded: a word with a variable, a glob or a
+substitution in it keeps its text and says that it is not literal.
+
+Most recorded lines are plain words joined by ``&&``, ``;`` and ``|``; those take a path that needs no parser. It
+gives the same result as the grammar (``tests/test_shell.py`` holds it to that) or declines.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+import tree_sitter
+import tree_sitter_bash
+
+LONGEST = 200_000
+"""Characters of a line that are looked at; a longer one is reported as one command that cannot be understood."""
+
+
+class Word(msgspec.Struct, frozen=True, gc=False):
+    """One word with its quoting resolved."""
+
+    text: str
+    is_literal: bool = True
+    """False when the shell would expand it: variable, glob, brace, tilde or substitution. ``text`` is then as written."""
+
+
+class Redirect(msgspec.Struct, frozen=True, gc=False):
+    """One redirection to or from a file."""
+
+    operator: str
+    """``>``, ``>>``, ``>|``, ``<``, ``&>``, ``&>>``, ``>&`` …"""
+    target: Word
+    fd: str = ""
+    """The descriptor as written; empty for the operator's default."""
+    is_of_group: bool = False
+    """It redirects a whole subshell, loop or block, of which this command is the last."""
+
+
+class Command(msgspec.Struct, frozen=True, gc=False):
+    """One simple command."""
+
+    words: tuple[Word, ...]
+    """Program and arguments; empty when the command only assigns variables."""
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    stdin: Word | None = None
+    """Text of a heredoc or here-string."""
+    connector: str = ""
+    """What stands between the command before and this one: ``&&``, ``||``, ``;``, ``|``; empty for the first."""
+    position: int = 0
+    """Place in its pipeline, from 0."""
+    length: int = 1
+    """Commands in its pipeline."""
+    scope: tuple[int, ...] = ()
+    """Subshells it runs in, outermost first: a ``cd`` in one does not reach outside."""
+    is_conditional: bool = False
+    """Inside a branch, loop or function, or after ``||``: it may have run not at all, or many times."""
+    is_certain: bool = True
+    """False when the grammar could not read the whole line."""
+
+
+def commands(line: str) -> tuple[Command, ...]:
+    """The simple commands of ``line`` in the order they are written; inner substitutions before the command that
+    uses them. Never raises: what cannot be read comes back with ``is_certain`` false.
+    """
+    if len(line) > LONGEST or "\0" in line:
+        return (Command(words=(Word(line[:80], False),), is_certain=False),)
+    if len(line) > 400:  # not worth a place in the memory
+        return _simple(line) or parse(line)
+    return _remembered(line)
+
+
+@lru_cache(maxsize=16_384)
+def _remembered(line: str) -> tuple[Command, ...]:
+    return _simple(line) or parse(line)
+
+
+# -- plain lines --------------------------------------------------------------------------------
+
+_PLAIN = re.compile(
+    r"""[ \t]*(?:
+      (?P<join>&&|\|\||;|\|(?!&))
+    | (?P<redirect>2>&1|2>[ ]?/dev/null)(?=[ \t;|]|$)
+    | (?P<word>(?:[A-Za-z0-9_./:@%+,=-]|'[^'\n\\$`]*'|"[^"\n\\$`!]*")+)(?=[ \t;|&]|$)
+    )""",
+    re.X,
+)
+_RESERVED = frozenset(
+    "if then else elif fi for while until do done case esac function select time in coproc declare typeset export "
+    "readonly local unset unsetenv { } ! [ [[".split()
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+
+
+def _simple(line: str) -> tuple[Command, ...]:
+    """The commands of a plain line; empty when the line is anything but plain."""
+    found: list[Command] = []
+    words: list[Word] = []
+    redirects: list[Redirect] = []
+    connector, position, start = "", 0, 0
+    end = len(line.rstrip(" \t\n"))
+    if not end or line[0] in "\n#":
+        return ()
+    pipeline = 0
+
+    def finish() -> None:
+        found.append(
+            Command(
+                words=tuple(words),
+                redirects=tuple(redirects),
+                connector=connector,
+                position=position,
+                is_conditional=connector == "||" or (connector == "|" and found[-1].is_conditional),
+            )
+        )
+        words.clear()
+        redirects.clear()
+
+    while start < end:
+        match = _PLAIN.match(line, start, end)
+        if match is None:
+            return ()
+        kind = match.lastgroup
+        if kind == "word":
+            text = match["word"]
+            if "'" in text or '"' in text:
+                if not words:
+                    return ()
+                text = _QUOTED.sub(lambda m: m[1] if m[1] is not None else m[2], text)
+            elif not words and (text in _RESERVED or "=" in text):
+                return ()
+            if redirects:
+                return ()
+            words.append(Word(text))
+        elif kind == "redirect":
+            if not words:
+                return ()
+            text = match["redirect"]
+            redirects.append(
+                Redirect(">&", Word("1"), "2") if text == "2>&1" else Redirect(">", Word("/dev/null"), "2")
+            )
+        else:
+            if not words:
+                return ()
+            finish()
+            join = match["join"]
+            if join == "|":
+                position += 1
+            else:
+                _close(found, pipeline)
+                pipeline, position = len(found), 0
+            connector = join
+        start = match.end()
+    if words:
+        finish()
+    elif connector != ";":
+        return ()
+    _close(found, pipeline)
+    return tuple(found)
+
+
+def _close(found: list[Command], first: int) -> None:
+    """Write the pipeline's length into its commands."""
+    length = len(found) - first
+    if length > 1:
+        for n in range(first, len(found)):
+            found[n] = msgspec.structs.replace(found[n], length=length)
+
+
+# -- the grammar --------------------------------------------------------------------------------
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+_GROUPS = frozenset(
+    "subshell compound_statement if_statement for_statement while_statement case_statement c_style_for_statement "
+    "function_definition".split()
+)
+_DEEPEST = 120
+
+
+def parse(line: str) -> tuple[Command, ...]:
+    """The commands of any line, by the grammar."""
+    source = line.encode("utf-8", "surrogatepass")
+    tree = _PARSER.parse(source)
+    walk = _Walk(source)
+    walk.visit(tree.root_node, connector="", scope=(), conditional=False)
+    return walk.finished(is_certain=not tree.root_node.has_error and not walk.is_lost)
+
+
+class _Draft:
+    __slots__ = ("assignments", "conditional", "connector", "pipeline", "redirects", "scope", "stdin", "words")
+
+    def __init__(self, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int) -> None:
+        self.words: list[Word] = []
+        self.assignments: list[tuple[str, Word]] = []
+        self.redirects: list[Redirect] = []
+        self.stdin: Word | None = None
+        self.connector = connector
+        self.scope = scope
+        self.conditional = conditional
+        self.pipeline = pipeline
+
+
+class _Walk:
+    """One walk over a syntax tree."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self.drafts: list[_Draft] = []
+        self.numbers = 0
+        self.depth = 0
+        self.is_lost = False
+
+    def finished(self, is_certain: bool) -> tuple[Command, ...]:
+        length: dict[int, int] = {}
+        for draft in self.drafts:
+            length[draft.pipeline] = length.get(draft.pipeline, 0) + 1
+        place: dict[int, int] = {}
+        found = []
+        for draft in self.drafts:
+            position = place.get(draft.pipeline, 0)
+            place[draft.pipeline] = position + 1
+            found.append(
+                Command(
+                    words=tuple(draft.words),
+                    assignments=tuple(draft.assignments),
+                    redirects=tuple(draft.redirects),
+                    stdin=draft.stdin,
+                    connector=draft.connector if found else "",
+                    position=position,
+                    length=length[draft.pipeline],
+                    scope=draft.scope,
+                    is_conditional=draft.conditional,
+                    is_certain=is_certain,
+                )
+            )
+        return tuple(found)
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def text(self, node: tree_sitter.Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
+
+    def visit(
+        self,
+        node: tree_sitter.Node,
+        *,
+        connector: str,
+        scope: tuple[int, ...],
+        conditional: bool,
+        pipeline: int | None = None,
+    ) -> None:
+        """Emit the commands under ``node``."""
+        self.depth += 1
+        try:
+            if self.depth > _DEEPEST:
+                self.is_lost = True
+                return
+            self._visit(node, connector, scope, conditional, pipeline)
+        finally:
+            self.depth -= 1
+
+    def _visit(
+        self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
+    ) -> None:
+        match node.type:
+            case "command" | "declaration_command" | "unset_command":
+                self._command(node, connector, scope, conditional, pipeline)
+            case "variable_assignment" | "variable_assignments":
+                draft = self._draft(connector, scope, conditional, pipeline)
+                parts = node.named_children if node.type == "variable_assignments" else [node]
+                self._substitutions(node, scope, conditional)
+                for part in parts:
+                    self._assignment(part, draft)
+                self.drafts.append(draft)
+            case "redirected_statement":
+                self._redirected(node, connector, scope, conditional, pipeline)
+            case "pipeline":
+                self._pipeline(node, connector, scope, conditional, pipeline)
+            case "list" | "program":
+                self._sequence(node, connector, scope, conditional, pipeline)
+            case "negated_command":
+                for child in node.named_children:
+                    self.visit(child, connector=connector, scope=scope, conditional=conditional, pipeline=pipeline)
+            case "subshell" | "command_substitution" | "process_substitution":
+                self._sequence(node, connector, (*scope, self.number()), conditional, None)
+            case "compound_statement":
+                self._sequence(node, connector, scope, conditional, None)
+            case "test_command" | "comment":
+                self._substitutions(node, scope, conditional)
+            case "heredoc_body" | "heredoc_start" | "heredoc_end":
+                pass
+            case _:
+                is_branch = node.type.endswith(("_statement", "_definition", "_clause", "_group", "_item"))
+                self._sequence(node, connector, scope, conditional or is_branch, None)
+
+    def _sequence(
+        self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
+    ) -> None:
+        between, maybe = connector, conditional
+        children = node.children
+        for child in children:
+            kind = child.type
+            if kind in ("&&", "||", ";", "&", "\n", ";;"):
+                between = kind if kind in ("&&", "||") else ";"
+                maybe = conditional or kind == "||"
+            elif child.is_named and kind not in _WORDS:
+                before = len(self.drafts)
+                self.visit(child, connector=between, scope=scope, conditional=maybe, pipeline=pipeline)
+                if len(self.drafts) > before:
+                    between = ";"
+                if node.type != "list":
+                    maybe = conditional
+            elif child.is_named:
+                self._substitutions(child, scope, conditional)
+
+    def _pipeline(
+        self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
+    ) -> None:
+        inner = pipeline if pipeline is not None else self.number()
+        between = connector
+        for child in node.named_children:
+            if child.type == "comment":
+                continue
+            # `a && b 2>&1 | c` reads as a pipeline whose first member is `a && b`; to the shell it is `b` alone.
+            is_list = between != "|" and _unredirected(child).type == "list"
+            before = len(self.drafts)
+            self.visit(
+                child, connector=between, scope=scope, conditional=conditional, pipeline=None if is_list else inner
+            )
+            if is_list and len(self.drafts) > before:
+                inner, conditional = self.drafts[-1].pipeline, self.drafts[-1].conditional
+            between = "|"
+
+    def _draft(self, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None) -> _Draft:
+        return _Draft(connector, scope, conditional, pipeline if pipeline is not None else self.number())
+
+    def _command(
+        self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
+    ) -> None:
+        draft = self._draft(connector, scope, conditional, pipeline)
+        self._substitutions(node, scope, conditional)
+        for child in node.children:
+            match child.type:
+                case "variable_assignment" if node.type == "command":
+                    self._assignment(child, draft)
+                case "file_redirect" | "heredoc_redirect" | "herestring_redirect":
+                    self._redirect(child, draft, False)
+                case "command_name":
+                    draft.words.append(self.word(child.children[0]) if child.children else Word(self.text(child)))
+                case "comment":
+                    pass
+                case _:
+                    draft.words.append(self.word(child))
+        self.drafts.append(draft)
+
+    def _assignment(self, node: tree_sitter.Node, draft: _Draft) -> None:
+        name = node.child_by_field_name("name")
+        value = node.child_by_field_name("value")
+        draft.assignments.append(
+            (self.text(name) if name is not None else "", self.word(value) if value is not None else Word(""))
+        )
+
+    def _redirected(
+        self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
+    ) -> None:
+        body = node.child_by_field_name("body")
+        before = len(self.drafts)
+        inner = pipeline if pipeline is not None else self.number()
+        if body is not None:
+            own = inner if body.type in ("command", "pipeline", "redirected_statement") else None
+            self.visit(body, connector=connector, scope=scope, conditional=conditional, pipeline=own)
+        if len(self.drafts) == before:
+            self.drafts.append(_Draft(connector, scope, conditional, inner))
+        draft = self.drafts[-1]
+        is_group = body is not None and body.type in _GROUPS
+        if body is not None and body.type == "command":
+            # The grammar drops a lone `-` before a heredoc.
+            after = min((c.start_byte for c in node.children if c.start_byte >= body.end_byte), default=body.end_byte)
+            gap = self.source[body.end_byte : after].decode("utf-8", "surrogatepass").replace("\\\n", " ")
+            draft.words.extend(Word(text) for text in gap.split())
+        for child in node.children:
+            if child.type in ("file_redirect", "heredoc_redirect", "herestring_redirect"):
+                self._redirect(child, draft, is_group)
+        # A heredoc's node swallows the rest of its line.
+        for child in node.children:
+            if child.type == "heredoc_redirect":
+                self._rest_of_line(child, draft)
+
+    def _rest_of_line(self, node: tree_sitter.Node, draft: _Draft) -> None:
+        between = ";"
+        for child in node.children:
+            if child.type in ("&&", "||", ";"):
+                between = child.type
+            elif child.type == "pipeline":
+                for part in child.named_children:
+                    self.visit(
+                        part,
+                        connector="|",
+                        scope=draft.scope,
+                        conditional=draft.conditional,
+                        pipeline=draft.pipeline,
+                    )
+            elif child.is_named and not child.type.startswith(("heredoc", "file_redirect", "herestring", "comment")):
+                if child.type in _WORDS:
+                    draft.words.append(self.word(child))
+                else:
+                    self.visit(
+                        child,
+                        connector=between,
+                        scope=draft.scope,
+                        conditional=draft.conditional or between == "||",
+                    )
+
+    def _redirect(self, node: tree_sitter.Node, draft: _Draft, is_group: bool) -> None:
+        if node.type == "herestring_redirect":
+            word = self.word(node.children[-1])
+            draft.stdin = Word(word.text + "\n", word.is_literal)
+            return
+        if node.type == "heredoc_redirect":
+            draft.stdin = self._heredoc(node)
+            for child in node.children:
+                if child.type in ("file_redirect", "herestring_redirect"):
+                    self._redirect(child, draft, is_group)
+            return
+        descriptor = node.child_by_field_name("descriptor")
+        operator = next((c.type for c in node.children if not c.is_named), ">")
+        destinations = node.children_by_field_name("destination")
+        if not destinations:
+            return
+        self._substitutions(node, draft.scope, draft.conditional)
+        fd = self.text(descriptor) if descriptor is not None else ""
+        draft.redirects.append(Redirect(operator, self.word(destinations[0]), fd, is_group))
+        # The grammar takes words after a redirection's target for further targets; to the shell they are arguments.
+        draft.words.extend(self.word(extra) for extra in destinations[1:])
+
+    def _heredoc(self, node: tree_sitter.Node) -> Word:
+        start = next((c for c in node.children if c.type == "heredoc_start"), None)
+        body = next((c for c in node.children if c.type == "heredoc_body"), None)
+        end = next((c for c in node.children if c.type == "heredoc_end"), None)
+        if start is None or end is None:
+            self.is_lost = True
+            return Word("", False)
+        # The grammar's own body drops leading blanks, so the text is cut from the source by lines.
+        delimiter = self.text(start)
+        first = self.source.find(b"\n", start.end_byte) + 1
+        last = self.source.rfind(b"\n", 0, end.start_byte) + 1
+        if self.source.count(b"<<", self.source.rfind(b"\n", 0, start.start_byte) + 1, first) > 1 and body is not None:
+            first = body.start_byte
+        text = self.source[first : max(first, last)].decode("utf-8", "surrogatepass")
+        if node.children[0].type == "<<-" or any(c.type == "<<-" for c in node.children):
+            text = re.sub(r"(?m)^\t+", "", text)
+        if delimiter[:1] in "'\"\\":
+            return Word(text)
+        is_literal = re.search(r"(?<!\\)(?:\\\\)*(?:\$[\w({@*#?$!-]|`)", text) is None
+        return Word(re.sub(r"\\([$`\\]|\n)", lambda m: "" if m[1] == "\n" else m[1], text), is_literal)
+
+    def _substitutions(self, node: tree_sitter.Node, scope: tuple[int, ...], conditional: bool) -> None:
+        """Emit the commands of substitutions inside words."""
+        for child in node.children:
+            if child.type in ("command_substitution", "process_substitution"):
+                self.visit(child, connector=";", scope=scope, conditional=conditional)
+            elif child.child_count and child.type != "heredoc_redirect":
+                self.depth += 1
+                if self.depth > _DEEPEST:
+                    self.is_lost = True
+                else:
+                    self._substitutions(child, scope, conditional)
+                self.depth -= 1
+
+    # -- words ----------------------------------------------------------------------------------
+
+    def word(self, node: tree_sitter.Node) -> Word:
+        """One word of the tree, unquoted."""
+        text = self.text(node)
+        match node.type:
+            case "number":
+                return Word(text)
+            case "word" | "variable_name" | "test_operator" | "extglob_pattern" | "regex":
+                return unescaped(text)
+            case "raw_string":
+                return Word(text[1:-1])
+            case "ansi_c_string":
+                return Word(_ansi_c(text[2:-1]))
+            case "string" | "translated_string":
+                inner = text[text.index('"') + 1 : -1] if '"' in text else text
+                is_literal = all(c.type in ("string_content", '"', "$", "string") for c in node.children)
+                return Word(_DOUBLE_QUOTED.sub(lambda m: "" if m[1] == "\n" else m[1], inner), is_literal)
+            case "concatenation":
+                parts = [self.word(child) for child in node.children]
+                return Word("".join(p.text for p in parts), all(p.is_literal for p in parts))
+            case "command_name":
+                return self.word(node.children[0]) if node.children else Word(text)
+            case _ if not node.is_named:
+                return unescaped(text)
+            case _:
+                return Word(text, False)
+
+
+def _unredirected(node: tree_sitter.Node) -> tree_sitter.Node:
+    while node.type == "redirected_statement":
+        body = node.child_by_field_name("body")
+        if body is None:
+            break
+        node = body
+    return node
+
+
+_WORDS = frozenset(
+    "word number string raw_string ansi_c_string translated_string concatenation simple_expansion expansion "
+    "variable_name arithmetic_expansion brace_expression extglob_pattern file_descriptor".split()
+)
+_DOUBLE_QUOTED = re.compile(r'\\(["\\$`]|\n)')
+_ESCAPED = re.compile(r"\\(.|\n)", re.S)
+_GLOB = re.compile(r"(?<!\\)[*?\[]|(?<!\\)\{[^}]*(?:,|\.\.)[^}]*\}|\A~")
+
+
+def unescaped(text: str) -> Word:
+    """An unquoted word: backslashes resolved, globs noticed."""
+    is_literal = text == "[" or _GLOB.search(text) is None
+    if "\\" not in text:
+        return Word(text, is_literal)
+    return Word(_ESCAPED.sub(lambda m: "" if m[1] == "\n" else m[1], text), is_literal)
+
+
+_ANSI_C = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,6}|[0-7]{1,3}|.)", re.S)
+_ANSI_C_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+
+
+def _ansi_c(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        code = match[1]
+        if code[0] in "xuU" and len(code) > 1:
+            number = int(code[1:], 16)
+            return chr(number) if number < 0x110000 else match[0]
+        if code[0] in "01234567":
+            return chr(int(code, 8))
+        return _ANSI_C_NAMED.get(code, code)
+
+    return _ANSI_C.sub(one, text)
+

@@ -1,0 +1,127 @@
+"""``injected_handoffs`` → ``adversarial_variants``: the tiers of one round, each variant checked by execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from handoff.adversary import TIERS, OracleCheck, Scene, Tier, Variant, make_variant, oracle_check, points_of, tree_changes
+from handoff.adversary import variant_row, worst_of
+from handoff.identity import identify
+from handoff.kata.lab import KataLab
+from handoff.kata.pool import run_many
+from handoff.kata.record import load_world
+from handoff.lake import Written
+from handoff.points import StateReader
+from handoff.project import Project
+from handoff.stages import inputs_of, is_executable
+from handoff.stages.handoffs import Handoffs
+
+PER_TIER = 16
+"""Variants of one tier in one shard and round; of one task at most one."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A job: one variant of a task whose tests can run."""
+
+    variant: Variant
+    repo: str
+    base_commit: str
+    tree: str
+    reference: dict[str, bytes | None]
+
+
+def adversarial_variants(project: Project, round: str, shard: str) -> Written:
+    """Disturb the points that fit each tier, and prove by execution that the task stays fair."""
+    upstream = [(table, {"shard": shard}) for table in ("injected_handoffs", "view_renderings")]
+    inputs = inputs_of("adversarial_variants", project.lake, *upstream, settings=(project.settings.seed, round))
+    if current := project.lake.current("adversarial_variants", inputs=inputs, round=round, shard=shard):
+        return current
+    rows = _variant_rows(project, round, shard)
+    return project.lake.write("adversarial_variants", rows, inputs=inputs, round=round, shard=shard)
+
+
+def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str) -> Scene:
+    """One point under one view, as a disturbance sees it."""
+    briefing = handoffs.briefing(point, view)
+    reader = handoffs.reader(point)
+    paths = reader.changed(point["h"]) if reader is not None else ()
+    return Scene(
+        task=briefing.task,
+        view=view,
+        view_text=briefing.view_text,
+        base={path: _content(reader, 0, path) for path in paths},
+        files={path: _content(reader, point["h"], path) for path in paths},
+    )
+
+
+def _content(reader: StateReader | None, step: int, path: str) -> bytes | None:
+    return None if reader is None else reader.read(step, path)
+
+
+def _variant_rows(project: Project, round: str, shard: str) -> Iterator[dict[str, Any]]:
+    points = project.lake.rows("injected_handoffs", shard=shard)
+    seed = project.settings.seed
+    with Handoffs(project, shard) as handoffs:
+        made: list[tuple[Variant, Mapping[str, Any]]] = []
+        for tier in TIERS:
+            for point in _chosen(tier, points, f"{seed}/{round}"):
+                variant = make_variant(point["point_id"], tier, scene_of(handoffs, point, tier.view), seed)
+                if variant is not None:
+                    made.append((variant, point))
+        checks = _check(project, made)
+        for (variant, point), check in zip(made, checks, strict=True):
+            changes = tree_changes(variant.before, variant.after)
+            tree = handoffs.repository(point).write_tree(point["tree"], changes) if changes else point["tree"]
+            yield variant_row(variant, tree, check)
+
+
+def _chosen(tier: Tier, points: list[dict[str, Any]], salt: str) -> list[Mapping[str, Any]]:
+    """One point a task: the worst for a tier that takes any, else one drawn by hash."""
+    by_task: dict[str, list[Mapping[str, Any]]] = {}
+    for point in points_of(tier, points):
+        by_task.setdefault(point["task_id"] or point["trajectory_id"], []).append(point)
+    chosen = []
+    for task in sorted(by_task)[:PER_TIER]:
+        if tier.labels:
+            chosen.append(min(by_task[task], key=lambda p: identify("i", salt, tier.name, p["point_id"])))
+        elif worst := worst_of(by_task[task]):
+            chosen.append(worst[0])
+    return chosen
+
+
+def _check(project: Project, made: list[tuple[Variant, Mapping[str, Any]]]) -> list[OracleCheck]:
+    """The oracle check of each, executed where tests can run."""
+    jobs: list[Check] = []
+    world = load_world(project.root) if any(is_executable(point) for _, point in made) else None
+    for variant, point in made:
+        if world is not None and is_executable(point):
+            task = world.task(point["repo"])
+            reference: dict[str, bytes | None] = {path: text.encode() for path, text in task.reference.items()}
+            jobs.append(
+                Check(
+                    variant=variant,
+                    repo=point["repo"],
+                    base_commit=point["base_commit"],
+                    tree=point["tree"],
+                    reference=reference,
+                )
+            )
+    executed = run_many(check, jobs, data=project.root, sandbox=project.settings.sandbox, workers=project.settings.workers)
+    return [
+        next(executed) if is_executable(point) else oracle_check(variant.before, variant.after, None, None)
+        for variant, point in made
+    ]
+
+
+def check(lab: KataLab, job: Check) -> OracleCheck:
+    """Run one check in a worker."""
+
+    def run_tests(changes: Mapping[str, bytes | None]) -> tuple[int, int]:
+        texts = {path: None if data is None else data.decode("utf-8", "surrogateescape") for path, data in changes.items()}
+        verdict = lab.environment(job.repo, job.base_commit, job.tree, texts).verdict()
+        return verdict.passed or 0, verdict.total or 0
+
+    return oracle_check(job.variant.before, job.variant.after, job.reference, run_tests)

@@ -1,0 +1,169 @@
+"""``curated_training_set`` → ``policy`` → ``round_report``: what a round teaches, and what it showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow.compute as pc
+
+from handoff import corpus
+from handoff.diagnosis.contrast import Contrast, contrast
+from handoff.diagnosis.robustness import task_of
+from handoff.identity import canonical_json
+from handoff.kata import arms
+from handoff.kata.record import sealed_path
+from handoff.lake import Lake, Written, write_file
+from handoff.points import LABELS
+from handoff.project import Project
+from handoff.report.page import Handoff, Report, render_report
+from handoff.report.statements import sentence
+from handoff.report.tables import VIEWS, Line, count_by, takeover_table
+from handoff.stages import inputs_of, is_executable, round_name, round_number
+from handoff.stages.diagnosis import evaluated
+from handoff.stages.handoffs import Handoffs
+
+CONTRASTS = (("E", "A"), ("E", "B"), ("E", "A+opening"), ("A+opening", "A"))
+"""The pairs that a claim rests on (docs/science.md §13)."""
+CONTRASTED = ("steps", "prompt_tokens", "solve_rate", "hrs", "si_f1", "destroyed_fixes")
+SHOWN_HANDOFFS = 3
+
+
+# -- report -------------------------------------------------------------------------------------
+
+
+def round_report(project: Project, round: str) -> Written:
+    """Write the round's page and its summary."""
+    lake = project.lake
+    tables = ("robustness", "curated_training_set", "curation_funnel", "exports", "policy")
+    upstream = [(table, {"round": round}) for table in tables]
+    upstream += [("adversarial_variants", p) for p in lake.partitions("adversarial_variants") if p["round"] == round]
+    inputs = inputs_of("round_report", lake, *upstream, settings=project.settings.seed)
+    page = project.reports / round / "index.html"
+    current = lake.current("round_report", inputs=inputs, round=round)
+    if current and page.exists():
+        return current
+    contrasts = list(contrasts_of(project, round))
+    write_file(page, render_report(_report(project, round, contrasts)).encode("utf-8", "replace"))
+    summary = {
+        "contrasts": contrasts,
+        "curated": {kind: n for (kind,), n in count_by(lake.rows("curated_training_set", ["kind"], round=round), "kind")},
+    }
+    row = {
+        "round": round_number(round),
+        "path": f"{round}/index.html",
+        "summary": canonical_json(msgspec.to_builtins(summary)).decode(),
+    }
+    return lake.write("round_report", [row], inputs=inputs, round=round)
+
+
+def contrasts_of(project: Project, round: str) -> Iterator[Contrast]:
+    """Arm against arm on held-out test points, undisturbed, under every view."""
+    lake = project.lake
+    runs, measures = evaluated(lake, round)
+    points = {row["point_id"]: row for row in lake.rows("injected_handoffs", ["point_id", "task_id", "trajectory_id", "split"])}
+    wanted = {run["takeover_id"]: run for run in runs if run["tier"] is None and points[run["point_id"]]["split"] == "test"}
+    values = [
+        {**_where(run, points), "metric": metric, "value": value}
+        for run in wanted.values()
+        for metric, value in (
+            ("steps", run["steps"]),
+            ("prompt_tokens", run["prompt_tokens"]),
+            ("solve_rate", None if run["solved"] is None else float(run["solved"])),
+        )
+    ]
+    values += [
+        {**_where(wanted[row["takeover_id"]], points), "metric": row["metric"], "value": row["value"]}
+        for row in measures
+        if row["takeover_id"] in wanted and row["metric"] in CONTRASTED
+    ]
+    present = {(run["arm"], run["view"]) for run in wanted.values()}
+    for view in VIEWS:
+        for arm, other in CONTRASTS:
+            if (arm, view) in present and (other, view) in present:
+                for metric in CONTRASTED:
+                    yield contrast(values, arm, other, view=view, metric=metric, seed=project.settings.seed)
+
+
+def _where(run: Mapping[str, Any], points: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {"arm": run["arm"], "view": run["view"], "point_id": run["point_id"], "task": task_of(points[run["point_id"]])}
+
+
+def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Report:
+    lake = project.lake
+    rows = lake.rows("robustness", round=round)
+    labels = [label for found in lake.rows("injected_handoffs", ["labels"]) for label in found["labels"]]
+    by_pair: dict[tuple[str, str, str], list[Contrast]] = {}
+    for found in contrasts:
+        by_pair.setdefault((found.view, found.arm, found.other), []).append(found)
+    curated = lake.rows("curated_training_set", ["kind", "view", "trained_tokens"], round=round)
+    tokens: dict[tuple[str, str], int] = {}
+    for row in curated:
+        key = (row["kind"], row["view"] or "–")
+        tokens[key] = tokens.get(key, 0) + (row["trained_tokens"] or 0)
+    variants = [
+        {"kinds": " + ".join(row["kinds"]) or "none", "oracle": row["oracle"]}
+        for row in lake.rows("adversarial_variants", ["kinds", "oracle"], round=round)
+    ]
+    return Report(
+        round=round,
+        seed=project.settings.seed,
+        sandbox=project.settings.sandbox,
+        corpus=tuple((table, lake.count(table)) for table in ("sources", "raw_trajectories", "steps", "quarantine")),
+        labels=tuple((label, labels.count(label)) for label in LABELS),
+        states=tuple((status, n) for (status,), n in count_by(_last_states(lake), "status")),
+        lines=takeover_table(rows),
+        tiers=_tier_lines(rows),
+        curated=tuple(
+            (kind, view, n, tokens[kind, view]) for (kind, view), n in count_by(curated, "kind", "view")
+        ),
+        funnel=tuple((gate, verdict, n) for (gate, verdict), n in count_by(lake.rows("curation_funnel", round=round), "gate", "verdict")),
+        quarantine=tuple(lake.rows("quarantine", ["file", "record", "field", "problem", "remedy"])[:200]),
+        variants=tuple((kinds, oracle, n) for (kinds, oracle), n in count_by(variants, "kinds", "oracle")),
+        policies=tuple(lake.rows("policy", round=round)),
+        exports=tuple(lake.rows("exports", ["path", "format", "rows"], round=round)),
+        handoffs=tuple(_handoffs(project)),
+        statements=tuple(sentence(pair) for pair in by_pair.values()),
+    )
+
+
+def _last_states(lake: Lake) -> list[dict[str, Any]]:
+    last: dict[str, dict[str, Any]] = {}
+    for row in lake.rows("repository_states", ["trajectory_id", "status"]):
+        last[row["trajectory_id"]] = row
+    return list(last.values())
+
+
+def _tier_lines(rows: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
+    lines = []
+    for tier in ("easy", "medium", "hard", "extreme"):
+        for line in takeover_table(rows, tier=tier):
+            lines.append(msgspec.structs.replace(line, arm=f"{line.arm} · {tier}"))
+    return tuple(lines)
+
+
+def _handoffs(project: Project) -> Iterator[Handoff]:
+    """A few test points in full, one a label, the first by id that can be executed."""
+    points = project.lake.rows("injected_handoffs", where=pc.field("split") == "test")
+    shown: set[str] = set()
+    for label in ("error", "milestone", "intermediate"):
+        fitting = [p for p in points if label in p["labels"] and is_executable(p) and p["point_id"] not in shown]
+        if not fitting or len(shown) == SHOWN_HANDOFFS:
+            continue
+        point = min(fitting, key=lambda p: p["point_id"])
+        shown.add(point["point_id"])
+        tokens = {
+            row["view"]: row["tokens"]
+            for row in project.lake.rows("view_renderings", ["view", "tokens"], pc.field("point_id") == point["point_id"])
+        }
+        with Handoffs(project, point["shard"]) as handoffs:
+            yield Handoff(
+                point_id=point["point_id"],
+                task_id=point["task_id"] or "unnamed task",
+                h=point["h"],
+                n_steps=point["n_steps"],
+                labels=tuple(point["labels"]),
+                state_status=point["state_status"],
+                views=tuple((view, tokens[view], handoffs.text(point, view)) for view in VIEWS),
+            )

@@ -1,0 +1,222 @@
+"""``diagnostics`` → ``curated_training_set`` + ``curation_funnel`` → ``exports``: what is worth training on.
+
+A round's set holds the takeovers collected in it and in the rounds before it, so the newest set is the whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow.compute as pc
+
+from handoff import actions
+from handoff.coevolution import hrs_threshold
+from handoff.curation import Candidate, Episode, Rules, build_pair, build_samples, check_grounded, select
+from handoff.exports import export
+from handoff.identity import canonical_json, identify
+from handoff.lake import Written
+from handoff.points import StateReader
+from handoff.project import Project
+from handoff.samples import Origin, Sample, read_sample
+from handoff.stages import inputs_of, round_number
+from handoff.stages.handoffs import Handoffs
+from handoff.takeover import read_transcript
+from handoff.trajectory import Step
+
+HRS_QUANTILE = 0.1
+"""Share of the collected takeovers below which robustness is too low to imitate."""
+
+
+def curated_training_set(project: Project, round: str) -> Written:
+    """Choose among the collected takeovers and build their samples. The funnel is written before the set."""
+    lake = project.lake
+    upstream = [
+        (table, partition)
+        for table in ("takeover_runs", "diagnostics")
+        for partition in lake.partitions(table)
+        if round_number(partition["round"]) <= round_number(round)
+    ]
+    inputs = inputs_of("curated_training_set", lake, *upstream)
+    if current := lake.current("curated_training_set", inputs=inputs, round=round):
+        return current
+    with _Workshop(project) as workshop:
+        rows, funnel = _curate(workshop, round)
+    lake.write("curation_funnel", funnel, inputs=inputs, round=round)
+    return lake.write("curated_training_set", rows, inputs=inputs, round=round)
+
+
+def _curate(workshop: _Workshop, round: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    runs, measures = workshop.collected(round)
+    episodes = {run["takeover_id"]: workshop.episode(run, measures.get(run["takeover_id"], {})) for run in runs}
+    candidates = [workshop.candidate(run, episodes[run["takeover_id"]]) for run in runs]
+    selection = select(candidates, Rules(min_hrs=_threshold(runs, measures, round)))
+    seen: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    funnel = list(selection.funnel)
+    for choice in selection.choices:
+        built = build_samples(episodes[choice.takeover_id], choice, seen=seen)
+        rows += built.rows
+        funnel += built.funnel
+    for pair in selection.pairs:
+        built = build_pair(episodes[pair.chosen], episodes[pair.rejected], pair, seen=seen)
+        rows += built.rows
+        funnel += built.funnel
+    rows.sort(key=lambda row: (row["kind"], row["sample_id"]))
+    return rows, funnel
+
+
+def _threshold(runs: Sequence[dict[str, Any]], measures: dict[str, dict[str, Any]], round: str) -> float | None:
+    """The quantile of what each round achieved, never falling from one round to the next (docs/science.md §12)."""
+    value: float | None = None
+    for number in range(round_number(round) + 1):
+        scores = [
+            measures.get(run["takeover_id"], {}).get("hrs_f1")
+            for run in runs
+            if round_number(run["round"]) == number and run["solved"]
+        ]
+        value = hrs_threshold(scores, value, quantile=HRS_QUANTILE).value
+    return value
+
+
+class _Workshop:
+    """Reads what episodes are made of; opens each shard once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._stack = ExitStack()
+        self._shards: dict[str, Handoffs] = {}
+        self._rows: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def __enter__(self) -> _Workshop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def collected(self, round: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+        """Takeovers that may feed a set, and takeover → metric → value."""
+        lake = self._project.lake
+        runs: list[dict[str, Any]] = []
+        measures: dict[str, dict[str, Any]] = {}
+        for partition in lake.partitions("takeover_runs"):
+            if round_number(partition["round"]) > round_number(round):
+                continue
+            own = lake.rows("takeover_runs", None, pc.field("purpose") == "collect", **partition)
+            if own:
+                runs += own
+                for row in lake.rows("diagnostics", ["takeover_id", "metric", "value"], **partition):
+                    measures.setdefault(row["takeover_id"], {})[row["metric"]] = row["value"]
+        unique = {run["takeover_id"]: run for run in reversed(runs)}
+        return [unique[id_] for id_ in sorted(unique)], measures
+
+    def episode(self, run: dict[str, Any], measures: dict[str, float | None]) -> Episode:
+        """One takeover with its texts."""
+        handoffs, point = self._at(run)
+        view = self._table(run["shard"], "view_renderings", "view_id")[run["view_id"]]
+        head = self._table(run["shard"], "raw_trajectories", "trajectory_id")[point["trajectory_id"]]
+        return Episode(
+            origin=Origin.of(head, point, view, run),
+            briefing=handoffs.briefing(point, run["view"]),
+            steps=read_transcript(run["transcript"]),
+            solved=run["solved"],
+            diagnosis=measures,
+            state=state_record(point, handoffs.reader(point)),
+        )
+
+    def candidate(self, run: dict[str, Any], episode: Episode) -> Candidate:
+        """The same in numbers, with the groundedness of its actions."""
+        _, point = self._at(run)
+        briefing = episode.briefing
+        given = (briefing.preamble, briefing.view_text, briefing.task, briefing.tools)
+        grounding = check_grounded(episode.steps, actions.trajectory_keys(episode.steps), given)
+        return Candidate(
+            takeover_id=run["takeover_id"],
+            point_id=run["point_id"],
+            view_id=run["view_id"],
+            variant_id=run["variant_id"],
+            task_id=point["task_id"],
+            repo=point["repo"],
+            split=point["split"],
+            purpose=run["purpose"],
+            solved=run["solved"],
+            destroyed_fixes=run["destroyed_fixes"],
+            steps=run["steps"],
+            prompt_tokens=run["prompt_tokens"],
+            remaining_steps=point["remaining_steps"],
+            excess_cost=episode.diagnosis.get("excess_cost"),
+            hrs=episode.diagnosis.get("hrs_f1"),
+            is_grounded=grounding.is_grounded,
+            grounding=grounding.evidence(),
+            fingerprint=identify("i", canonical_json([step.actions for step in episode.steps])),
+        )
+
+    def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
+        """Steps 1..h of a recorded run."""
+        point = {"trajectory_id": trajectory_id}
+        return self._shard(shard).trajectory(point).steps[:h]
+
+    def shard_of(self, trajectory_id: str) -> str:
+        """The shard that holds a recorded run."""
+        for partition in self._project.lake.partitions("raw_trajectories"):
+            if trajectory_id in self._table(partition["shard"], "raw_trajectories", "trajectory_id"):
+                return partition["shard"]
+        raise KeyError(trajectory_id)
+
+    def _at(self, run: dict[str, Any]) -> tuple[Handoffs, dict[str, Any]]:
+        point = self._table(run["shard"], "injected_handoffs", "point_id")[run["point_id"]]
+        return self._shard(run["shard"]), point
+
+    def _shard(self, shard: str) -> Handoffs:
+        if shard not in self._shards:
+            self._shards[shard] = self._stack.enter_context(Handoffs(self._project, shard))
+            self._shards[shard].load(self._table(shard, "raw_trajectories", "trajectory_id"))
+        return self._shards[shard]
+
+    def _table(self, shard: str, table: str, key: str) -> dict[str, dict[str, Any]]:
+        name = f"{shard}/{table}"
+        if name not in self._rows:
+            self._rows[name] = {row[key]: row for row in self._project.lake.rows(table, shard=shard)}
+        return self._rows[name]
+
+
+def state_record(point: dict[str, Any], reader: StateReader | None) -> dict[str, object] | None:
+    """What is known of the state at h, for the reconstruction target (docs/science.md §11); ``None``: nothing."""
+    if reader is None or point["state_status"] in ("unverifiable", "partial"):
+        return None
+    tests_pass = {"already_solved": True, "needs_completion": False, "regressed": False}.get(point["state_class"] or "")
+    done = [entry["node"] for entry in point["nodes"] or () if entry["done"]]
+    return {
+        "changed_files": list(reader.changed(point["h"])),
+        "done": sorted(done) if point["nodes"] else None,
+        "tests_pass": tests_pass,
+    }
+
+
+def exports(project: Project, round: str) -> Written:
+    """Write the round's samples in every training format."""
+    lake = project.lake
+    inputs = inputs_of("exports", lake, ("curated_training_set", {"round": round}))
+    current = lake.current("exports", inputs=inputs, round=round)
+    if current and all((project.exports / row["path"]).exists() for row in lake.rows("exports", ["path"], round=round)):
+        return current
+    with _Workshop(project) as workshop:
+
+        def predecessors(trajectory_id: str, h: int) -> Sequence[Step]:
+            return workshop.predecessor(workshop.shard_of(trajectory_id), trajectory_id, h)
+
+        rows = export(
+            _samples(project, round),
+            project.exports / round,
+            predecessors=predecessors,
+            config=inputs,
+            relative_to=project.exports,
+        )
+    return lake.write("exports", rows, inputs=inputs, round=round)
+
+
+def _samples(project: Project, round: str) -> Iterator[Sample]:
+    table = project.lake.read("curated_training_set", ["sample"], round=round)
+    for text in table["sample"]:
+        yield read_sample(text.as_py())

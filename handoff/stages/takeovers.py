@@ -1,0 +1,301 @@
+"""``view_renderings`` + ``adversarial_variants`` → ``takeover_runs``: who is started where, and what came of it.
+
+The plan of a round is a function of its number and of each shard's split. The first round has no policies yet: it
+collects the expert's takeovers on training points and runs the yardsticks on test points. Later rounds evaluate the
+policies that the round before trained, on validation points (which steer) and on test points (which only
+report), and collect their takeovers on training points. Test points feed no choice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handoff.adversary import apply_recipes, read_recipes
+from handoff.coevolution import cell_name
+from handoff.diagnosis.fixes import destroyed_fixes
+from handoff.identity import identify
+from handoff.journal import Journal
+from handoff.kata.lab import KataLab
+from handoff.kata.pool import Progress, run_many
+from handoff.kata.record import load_world
+from handoff.kata.roster import Roster
+from handoff.kata.world import World
+from handoff.lake import Written
+from handoff.project import Project
+from handoff.stages import inputs_of, is_executable, round_name, round_number
+from handoff.stages.adversary import scene_of
+from handoff.stages.handoffs import Handoffs
+from handoff.successors import Briefing, Question
+from handoff.takeover import Budget, run_takeover, takeover_identity
+from handoff.trajectory import Step
+from handoff.views import VIEWS
+
+LEARNED = ("A", "A+opening", "B", "E")
+"""Policies of the round before (docs/science.md §13)."""
+DISTURBED_ARMS = ("A", "E")
+"""Who is run on disturbed points too."""
+POINT_LABELS = ("error", "intermediate", "milestone")
+"""Points that successors are started from carry one of these; one point a label and run."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """One takeover to run: all that decides it."""
+
+    point_id: str
+    view_id: str
+    variant_id: str | None
+    view: str
+    tier: str | None
+    purpose: str
+    arm: str
+    seed: int
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A start with what a worker needs to carry it out."""
+
+    start: Start
+    takeover_id: str
+    policy: str | None
+    """Weights, for arms that have some."""
+    repo: str
+    base_commit: str
+    point_tree: str
+    tree: str
+    """Where the run begins; differs from ``point_tree`` when the state is disturbed."""
+    briefing: Briefing
+    question: Question | None
+    suffix: tuple[Step, ...]
+    """The recorded continuation; only ``replay`` looks at it."""
+    budget: Budget
+    data: Path
+
+
+def takeover_runs(
+    project: Project, round: str, shard: str, progress: Progress | None = None, cells: Sequence[str] = ()
+) -> Written:
+    """Run every takeover that the round plans for this shard.
+
+    ``cells`` restricts the plan to some cells (``coevolution.cell_name``), as the drift sensor does. A shard whose
+    points cannot be executed gives no rows: nothing is simulated.
+    """
+    lake = project.lake
+    last = round_name(round_number(round) - 1) if round_number(round) else None
+    upstream: list[tuple[str, dict[str, str]]] = [
+        (table, {"shard": shard}) for table in ("raw_trajectories", "injected_handoffs", "view_renderings")
+    ]
+    upstream.append(("adversarial_variants", {"round": round, "shard": shard}))
+    upstream += [("policy", {"round": last})] if last else []
+    own = project.settings
+    settings = (own.seed, own.step_budget, own.token_budget, own.points_per_run, tuple(sorted(cells)))
+    inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
+    if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
+        return current
+    policies = {row["arm"]: row for row in lake.rows("policy", round=last)} if last else {}
+    rows = _run(project, round, shard, policies, progress, frozenset(cells))
+    return lake.write("takeover_runs", rows, inputs=inputs, round=round, shard=shard)
+
+
+def _run(
+    project: Project,
+    round: str,
+    shard: str,
+    policies: Mapping[str, Mapping[str, Any]],
+    progress: Progress | None,
+    cells: frozenset[str],
+) -> Iterator[dict[str, Any]]:
+    lake = project.lake
+    every = lake.rows("injected_handoffs", shard=shard)
+    points = {point["point_id"]: point for point in every if is_executable(point)}
+    if not points:
+        return
+    chosen = choose_points(list(points.values()), project.settings.points_per_run, project.settings.seed)
+    views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
+    variants = lake.rows("adversarial_variants", round=round, shard=shard)
+    starts = list(plan(round_number(round), chosen, views, variants, points, project.settings.seed))
+    if cells:
+        starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
+    with Handoffs(project, shard) as handoffs:
+        handoffs.load(points[start.point_id]["trajectory_id"] for start in starts)
+        recipes = {row["variant_id"]: row for row in variants}
+        jobs = [_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
+    settings = project.settings
+    yield from run_many(
+        execute, jobs, data=project.root, sandbox=settings.sandbox, workers=settings.workers, progress=progress
+    )
+
+
+def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) -> list[Mapping[str, Any]]:
+    """At most ``per_run`` points of each recorded run, one a label, drawn by hash among unsolved states.
+
+    Sorted by trajectory and h; every label gets its turn before any gets a second one.
+    """
+    by_run: dict[str, list[Mapping[str, Any]]] = {}
+    for point in points:
+        if point["state_class"] in ("needs_completion", "regressed"):
+            by_run.setdefault(point["trajectory_id"], []).append(point)
+    chosen: list[Mapping[str, Any]] = []
+    for trajectory_id in sorted(by_run):
+        own: dict[str, Mapping[str, Any]] = {}
+        for label in POINT_LABELS[:per_run]:
+            fitting = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
+            if fitting:
+                drawn = min(fitting, key=lambda p: identify("i", seed, label, p["point_id"]))
+                own[drawn["point_id"]] = drawn
+        chosen += own.values()
+    return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
+
+
+def plan(
+    number: int,
+    chosen: Sequence[Mapping[str, Any]],
+    views: Mapping[tuple[str, str], str],
+    variants: Sequence[Mapping[str, Any]],
+    points: Mapping[str, Mapping[str, Any]],
+    seed: int,
+) -> Iterator[Start]:
+    """Every start of a round in one shard, in a fixed order."""
+
+    def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
+        return Start(
+            point_id=point["point_id"],
+            view_id=views[point["point_id"], view],
+            variant_id=None,
+            view=view,
+            tier=tier,
+            purpose=purpose,
+            arm=arm,
+            seed=int(identify("k", seed, number, arm, point["point_id"], view)[2:10], 16),
+        )
+
+    for place, point in enumerate(chosen):
+        split = point["split"]
+        if number == 0:
+            if split == "train":
+                for view in VIEWS:
+                    yield start(point, view, "expert", "collect")
+            elif split == "test":
+                for arm, view in (("expert", "repo"), ("oracle", "repo"), ("resampled", "trace"), ("replay", "trace")):
+                    yield start(point, view, arm, "evaluate")
+        elif split == "train":
+            for arm in ("A", "E"):
+                yield start(point, VIEWS[place % len(VIEWS)], arm, "collect")
+        else:
+            for view in VIEWS:
+                for arm in LEARNED:
+                    yield start(point, view, arm, "evaluate")
+    if number == 0:
+        return
+    for row in variants:
+        if row["oracle"] != "preserved" or points[row["point_id"]]["split"] == "train":
+            continue
+        for arm in DISTURBED_ARMS:
+            plain = start(points[row["point_id"]], row["view"], arm, "evaluate", row["tier"])
+            yield msgspec.structs.replace(plain, variant_id=row["variant_id"])
+
+
+def _cells(start: Start, labels: Sequence[str]) -> frozenset[str]:
+    tier = start.tier or "none"
+    return frozenset(cell_name(start.arm, start.view, label, tier) for label in ("all", *labels))
+
+
+def _job(
+    project: Project,
+    handoffs: Handoffs,
+    start: Start,
+    point: Mapping[str, Any],
+    variants: Mapping[str, Mapping[str, Any]],
+    policies: Mapping[str, Mapping[str, Any]],
+) -> Job:
+    briefing = handoffs.briefing(point, start.view)
+    tree = point["tree"]
+    if start.variant_id is not None:
+        variant = variants[start.variant_id]
+        after = apply_recipes(scene_of(handoffs, point, start.view), read_recipes(variant["parameters"]))
+        briefing = msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text)
+        tree = variant["tree"]
+    policy = policies[start.arm] if start.arm in LEARNED else None
+    budget = Budget(steps=project.settings.step_budget, prompt_tokens=project.settings.token_budget)
+    digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
+    return Job(
+        start=start,
+        takeover_id=takeover_identity(start.point_id, start.view_id, start.variant_id, digest, start.seed, budget),
+        policy=None if policy is None else policy["path"],
+        repo=point["repo"],
+        base_commit=point["base_commit"],
+        point_tree=point["tree"],
+        tree=tree,
+        briefing=briefing,
+        question=question_of(point, handoffs, start.seed),
+        suffix=handoffs.trajectory(point).steps[point["h"] :] if start.arm == "replay" else (),
+        budget=budget,
+        data=project.root,
+    )
+
+
+def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
+    """The probe of a point (docs/science.md §6): its subtasks among decoys, other source files of the repository."""
+    nodes = [entry["node"] for entry in point["nodes"] or ()]
+    if not nodes:
+        return None
+    files = handoffs.repository(point).files(point["tree"])
+    suffixes = {name.rpartition(".")[2] for node in nodes if (name := node.partition(":")[2]) and "." in name}
+    named = {node.partition(":")[2] for node in nodes}
+    others = sorted(path for path in files if path.rpartition(".")[2] in suffixes and path not in named)
+    rng = random.Random(f"probe/{seed}/{point['point_id']}")
+    decoys = [f"edit:{path}" for path in rng.sample(others, min(len(others), max(2, len(nodes) // 2)))]
+    return Question.about(nodes, decoys, rng)
+
+
+# -- in a worker --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _roster(data: Path) -> Roster:
+    return Roster(data)
+
+
+@lru_cache(maxsize=2)
+def _world(data: Path) -> World:
+    return load_world(data)
+
+
+def execute(lab: KataLab, job: Job) -> dict[str, Any]:
+    """Carry out one start: the row of ``takeover_runs``."""
+    task = _world(job.data).task(job.repo)
+    successor = _roster(job.data).successor(
+        job.start.arm,
+        policy=job.policy,
+        task=task,
+        present=lambda: lab.files(job.tree),
+        suffix=job.suffix,
+        seed=job.start.seed,
+    )
+    takeover = run_takeover(
+        takeover_id=job.takeover_id,
+        briefing=job.briefing,
+        successor=successor,
+        environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
+        budget=job.budget,
+        seed=job.start.seed,
+        question=job.question,
+        journal=Journal(job.data / "journal" / "takeovers"),
+    )
+    own = msgspec.structs.asdict(job.start)
+    removed = destroyed_fixes(
+        base=_bytes(lab.files(job.base_commit)),
+        reference={path: text.encode() for path, text in task.reference.items()},
+        at_h=_bytes(lab.files(job.tree)),
+        final=_bytes(lab.files(takeover.final_tree)),
+    )
+    return {**takeover.columns(), **own, "destroyed_fixes": int(removed.value or 0)}
+
+
+def _bytes(files: Mapping[str, str]) -> dict[str, bytes | None]:
+    return {path: text.encode("utf-8", "surrogateescape") for path, text in files.items()}
