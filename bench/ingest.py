@@ -50,14 +50,15 @@ def prose(rng: random.Random, length: int) -> str:
 
 
 def command(rng: random.Random, step: int) -> str:
-    path = f"src/pkg/mod_{rng.randrange(40)}.py"
+    """A line like those of real runs; nearly all differ, so that remembering them helps no more than it should."""
+    path = f"src/pkg{rng.randrange(40)}/mod_{rng.randrange(40)}.py"
     return rng.choice(
         (
             f"cat {path}",
             f'grep -rn "def f{rng.randrange(99)}" src/ | head -20',
-            f"python -m pytest -q tests/test_{rng.randrange(40)}.py",
+            f"python -m pytest -q tests/test_{rng.randrange(40)}.py -k case_{rng.randrange(99)}",
             f"sed -n '{step},{step + 80}p' {path}",
-            f"cd /testbed && sed -i 's/a{step}/b/' {path} && git diff",
+            f"cd /testbed && sed -i 's/a{rng.randrange(10**4)}/b/' {path} && git diff",
             f"cat > {path} << 'EOF'\nvalue = {rng.randrange(10**6)}\nEOF",
         )
     )

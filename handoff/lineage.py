@@ -56,7 +56,8 @@ class Descendants(msgspec.Struct, frozen=True, kw_only=True):
 def ancestry(lake: Lake, sample_id: str) -> Chain:
     """The chain of one sample. ``sample_id`` may be the beginning of one; ``InputError`` when none or several match."""
     with _Reader(lake) as reader:
-        matches = reader.find("curated_training_set", "starts_with(sample_id, ?)", [sample_id], _SAMPLE)
+        where = "sample_id = ?" if len(sample_id) == _ID_LENGTH else "starts_with(sample_id, ?)"
+        matches = reader.find("curated_training_set", where, [sample_id], _SAMPLE)
         ids = sorted({row["sample_id"] for row in matches})
         if len(ids) != 1:
             found = f"fits {len(ids)} samples ({', '.join(ids[:3])}…)" if ids else "is in no curated set"
@@ -150,6 +151,8 @@ def lines_of(found: Chain | Descendants) -> list[tuple[str, str]]:
 
 # -- reading ------------------------------------------------------------------------------------
 
+_ID_LENGTH = len("s_") + 24
+
 _SAMPLE = (
     "sample_id", "kind", "split", "task_id", "repo", "trajectory_id", "point_id", "view_id", "view", "variant_id",
     "takeover_id", "tier", "licence", "reward", "prompt_tokens", "trained_tokens", "tokenizer", "gates",
@@ -218,10 +221,13 @@ class _Reader:
         source = self._source("exports")
         if not source or not sample_ids:
             return ()
-        rows = self._db.execute(
-            f"SELECT DISTINCT format, path FROM {source} WHERE list_has_any(sample_ids, ?) ORDER BY 1, 2",
-            [list(sample_ids)],
-        ).fetchall()
+        parameter: str | list[str]
+        if len(sample_ids) == 1:  # twice as fast as comparing lists
+            where, parameter = "list_contains(sample_ids, ?)", sample_ids[0]
+        else:
+            where, parameter = "list_has_any(sample_ids, ?)", list(sample_ids)
+        query = f"SELECT DISTINCT format, path FROM {source} WHERE {where} ORDER BY 1, 2"
+        rows = self._db.execute(query, [parameter]).fetchall()
         return tuple(f"{format_}: {path}" for format_, path in rows)
 
     def _source(self, table: str) -> str:

@@ -91,8 +91,7 @@ _PLAIN = re.compile(
     re.X,
 )
 _RESERVED = frozenset(
-    "if then else elif fi for while until do done case esac function select time in coproc declare typeset export "
-    "readonly local unset unsetenv { } ! [ [[".split()
+    ["if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select", "time", "in", "coproc", "declare", "typeset", "export", "readonly", "local", "unset", "unsetenv", "{", "}", "!", "[", "[["]
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
@@ -177,8 +176,7 @@ def _close(found: list[Command], first: int) -> None:
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 _GROUPS = frozenset(
-    "subshell compound_statement if_statement for_statement while_statement case_statement c_style_for_statement "
-    "function_definition".split()
+    ["subshell", "compound_statement", "if_statement", "for_statement", "while_statement", "case_statement", "c_style_for_statement", "function_definition"]
 )
 _DEEPEST = 120
 
@@ -514,8 +512,7 @@ def _unredirected(node: tree_sitter.Node) -> tree_sitter.Node:
 
 
 _WORDS = frozenset(
-    "word number string raw_string ansi_c_string translated_string concatenation simple_expansion expansion "
-    "variable_name arithmetic_expansion brace_expression extglob_pattern file_descriptor".split()
+    ["word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "simple_expansion", "expansion", "variable_name", "arithmetic_expansion", "brace_expression", "extglob_pattern", "file_descriptor"]
 )
 _DOUBLE_QUOTED = re.compile(r'\\(["\\$`]|\n)')
 _ESCAPED = re.compile(r"\\(.|\n)", re.S)

@@ -3,7 +3,7 @@
 from dagster import AssetDep, AssetExecutionContext, MaterializeResult
 
 from handoff_assets.injected_handoffs import injected_handoffs
-from handoff_assets.keys import Cells, round_and_shard
+from handoff_assets.keys import round_and_shard
 from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import rounds_by_shard, same_shard
 from handoff_assets.table import table
@@ -37,7 +37,6 @@ TIERS = Summary(
 )
 def adversarial_variants(
     context: AssetExecutionContext,
-    config: Cells,
     project: ProjectResource,
     repositories: RepositoriesResource,
     sandbox: SandboxResource,
@@ -51,5 +50,5 @@ def adversarial_variants(
     from handoff.stages import adversary
 
     opened = project.open(repositories, sandbox, successor)
-    written = adversary.adversarial_variants(opened, *round_and_shard(context), **config.only())
+    written = adversary.adversarial_variants(opened, *round_and_shard(context))
     return materialized(opened, written, TIERS)

@@ -64,7 +64,7 @@ DESCRIPTIONS: dict[str, str] = {
     "probe_done": "Subtasks the successor believes done; null when it gave no valid answer.",
     "probe_plan": "What the successor says it will do; null when it gave no valid answer.",
     "prompt_tokens": "Prompt tokens, summed over all calls of a run; of a sample, the length of its prompt.",
-    "provenance": "executed: a successor really ran. replayed: the recorded suffix, executed again. recorded: text only.",
+    "provenance": "executed: a successor really ran. replayed: the recorded suffix, run again. recorded: text only.",
     "purpose": "collect: may become training data. evaluate: feeds tables only.",
     "reason": "Why there is no value, or why the state is not verified.",
     "record": "Position in the file, counted from 1.",

@@ -9,6 +9,7 @@ from handoff_assets.partitions import rounds_by_shard, same_shard
 from handoff_assets.table import table
 from handoff_assets.takeover_runs import takeover_runs
 from resources.project import ProjectResource
+from resources.successor import SuccessorResource
 
 MEASURES = Summary(
     title="mean of each measure",
@@ -26,7 +27,9 @@ MEASURES = Summary(
     partitions=rounds_by_shard,
     upstream=[takeover_runs, AssetDep(injected_handoffs, partition_mapping=same_shard)],
 )
-def diagnostics(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
+def diagnostics(
+    context: AssetExecutionContext, project: ProjectResource, successor: SuccessorResource
+) -> MaterializeResult:
     """One row is one measure of one takeover: value, numerator, denominator, and the reason when there is no value.
 
     Context reconstruction (E_CR), state inference (P_SI, precision, F1), plan continuation (P_PC), robustness
@@ -34,6 +37,6 @@ def diagnostics(context: AssetExecutionContext, project: ProjectResource) -> Mat
     """
     from handoff.stages import diagnosis
 
-    opened = project.open()
+    opened = project.open(successor)
     written = diagnosis.diagnostics(opened, *round_and_shard(context))
     return materialized(opened, written, MEASURES)

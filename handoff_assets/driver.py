@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 from dagster import (
@@ -81,6 +81,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     written: Written | None = None
     is_skipped: bool = False
     """The stage was current and recorded before this run."""
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("a stage that is current judges nothing")
+
+
+_AS_RUN: dict[str, dict[str, Any]] = {"injected_handoffs": {"run_tests": _never}}
+"""What an asset passes on beside its partition, where that is part of what the stage is keyed by."""
 
 
 class RunFailedError(HandoffError):
@@ -177,19 +185,22 @@ def open_instance(root: Path) -> DagsterInstance:
     return DagsterInstance.from_config(str(home))
 
 
-def open_ui(root: Path, port: int) -> int:
-    """``dagster dev`` on the project's own instance, on loopback only; its exit code when it ends."""
-    import subprocess
+def open_ui(root: Path, port: int) -> NoReturn:
+    """Become ``dagster dev`` on the project's own instance, on loopback only; so signals reach it as they are sent.
 
+    Two of them on one instance would both run its sensors: the second one is refused.
+    """
     open_instance(root).dispose()
+    lock = os.open(root / "dagster" / "ui.lock", os.O_CREAT | os.O_WRONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RunFailedError(f"the UI is already open on {root}; use that one, or stop it first") from error
+    os.set_inheritable(lock, True)  # held as long as the UI runs
+    os.chdir(CHECKOUT)
     environment = {**os.environ, "DAGSTER_HOME": str(root / "dagster"), "HANDOFF_DATA": str(root)}
     command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(CHECKOUT / "workspace.yaml")]
-    try:
-        return subprocess.run(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, cwd=CHECKOUT, check=False
-        ).returncode
-    except KeyboardInterrupt:
-        return 0
+    os.execve(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)], environment)
 
 
 def _plan(project: Project, rounds: int) -> list[tuple[str, str]]:
@@ -216,7 +227,7 @@ def _recorded(instance: DagsterInstance, project: Project, job: str, key: str) -
         stage = getattr(import_module(f"handoff.stages.{module}"), table)
         arguments = [partition[name] for name in ("round", "shard") if name in partition]
         try:
-            found.append(stage(reading, *arguments))
+            found.append(stage(reading, *arguments, **_AS_RUN.get(table, {})))
         except _StaleError:
             return None
     return found
@@ -328,9 +339,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ui", type=int, metavar="PORT", help="open the Dagster UI on this port instead")
     options = parser.parse_args(arguments)
     root = options.data.absolute()
-    if options.ui is not None:
-        return open_ui(root, options.ui)
     try:
+        if options.ui is not None:
+            open_ui(root, options.ui)
         with _Terminal() as terminal:
             run_graph(root, options.rounds, terminal)
     except HandoffError as error:

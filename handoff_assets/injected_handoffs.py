@@ -9,6 +9,7 @@ from handoff_assets.repository_states import repository_states
 from handoff_assets.table import table
 from resources.project import ProjectResource
 from resources.repositories import RepositoriesResource
+from resources.sandbox import SandboxResource
 
 LABELS = Summary(
     title="points by label",
@@ -32,7 +33,10 @@ CLASSES = Summary(
 
 @table("injected_handoffs", group="handoffs", partitions=shards, upstream=[raw_trajectories, repository_states])
 def injected_handoffs(
-    context: AssetExecutionContext, project: ProjectResource, repositories: RepositoriesResource
+    context: AssetExecutionContext,
+    project: ProjectResource,
+    repositories: RepositoriesResource,
+    sandbox: SandboxResource,
 ) -> MaterializeResult:
     """One row is one handoff point: the step after which one agent stops and another could start.
 
@@ -42,6 +46,7 @@ def injected_handoffs(
     """
     from handoff.stages import handoffs
 
-    opened = project.open(repositories)
-    written = handoffs.injected_handoffs(opened, context.partition_key)
+    opened = project.open(repositories, sandbox)
+    with sandbox.judge(opened) as run_tests:
+        written = handoffs.injected_handoffs(opened, context.partition_key, run_tests)
     return materialized(opened, written, LABELS, CLASSES)

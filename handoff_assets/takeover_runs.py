@@ -17,9 +17,10 @@ from resources.successor import SuccessorResource
 OUTCOMES = Summary(
     title="median steps of a takeover",
     sql="""
-        SELECT purpose, view, arm, count(*) AS runs, round(avg(solved::INT), 3) AS solved, median(steps) AS steps,
+        SELECT purpose, concat_ws(' · ', view, tier) AS view, arm, count(*) AS runs,
+               round(avg(solved::INT), 3) AS solved, median(steps) AS steps,
                median(prompt_tokens) AS prompt_tokens, sum(destroyed_fixes) AS destroyed_fixes
-        FROM rows GROUP BY ALL ORDER BY purpose, view, arm
+        FROM rows GROUP BY ALL ORDER BY ALL
     """,
     group="view",
     label="arm",

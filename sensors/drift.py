@@ -97,13 +97,12 @@ def drift_sensor(context: SensorEvaluationContext, project: ProjectResource) -> 
     if not train:
         return SkipReason("no shard has been read yet")
     target = _round_of(runs, drift) or next_round(context.instance.get_dynamic_partitions("round"))
-    cells = {"config": {"cells": list(drift.cells)}}
     return SensorResult(
         run_requests=[
             RunRequest(
                 run_key=f"{drift.evidence}:{attempt}",
                 partition_key=MultiPartitionKey({"round": target, "shard": train[0]}),
-                run_config={"ops": {"adversarial_variants": cells, "takeover_runs": cells}},
+                run_config={"ops": {"takeover_runs": {"config": {"cells": list(drift.cells)}}}},
                 tags={EVIDENCE: drift.evidence, MODE: drift.mode, CELL: _tag(drift)},
             )
         ],

@@ -91,7 +91,7 @@ class InsertLines(_Base, frozen=True, kw_only=True):
 
 
 class EditLines(_Base, frozen=True, kw_only=True):
-    """Lines ``first`` to ``last``, inclusive and from 1, become ``text`` (empty: they go). ``last`` 0 is the last line."""
+    """Lines ``first`` to ``last``, inclusive and from 1, become ``text`` (empty: they go)."""
 
     path: str
     first: int

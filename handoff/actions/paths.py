@@ -46,9 +46,7 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
     base = context.cwd if cwd is None else cwd
     if path.startswith("/"):
         full = posixpath.normpath("/" + path.lstrip("/"))
-    elif path.startswith("~"):
-        return path
-    elif path.startswith("$"):
+    elif path.startswith("~") or path.startswith("$"):
         return path
     elif not base:
         if "/" not in path and path not in ("", ".", ".."):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 import msgspec
@@ -45,7 +46,8 @@ def is_judging(path: str) -> bool:
     )
 
 
-def hunks(base: bytes, now: bytes) -> list[tuple[int, int, int, int]]:
+@lru_cache(maxsize=256)
+def hunks(base: bytes, now: bytes) -> tuple[tuple[int, int, int, int], ...]:
     """Where two texts differ: (first line, past the last) in the base, then in the present text, from 0."""
     matcher = SequenceMatcher(None, base.splitlines(True), now.splitlines(True), autojunk=False)
-    return [(i1, i2, j1, j2) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]
+    return tuple((i1, i2, j1, j2) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal")

@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from handoff.actions import Key
 from handoff.lake import SCHEMAS
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory, Usage
 
-Keys = Sequence[Sequence[Any]]
-"""One sequence of action keys (``kind``, ``target``) per step."""
+Keys = Sequence[Sequence[Key]]
+"""One sequence of action keys per step."""
 
 _HEADS = SCHEMAS["raw_trajectories"]
 _STEPS = SCHEMAS["steps"]
@@ -52,28 +53,29 @@ class HeadColumns:
     def add(self, id_: str, trajectory: Trajectory, *, split: str, file: str, record: int, sha256: str) -> None:
         """One trajectory; ``split`` is the one that holds, whether or not the source named it."""
         t = trajectory
-        for name, value in (
-            ("trajectory_id", id_),
-            ("file", file),
-            ("record", record),
-            ("source_sha256", sha256),
-            ("format", t.format),
-            ("task_id", t.task_id),
-            ("task", t.task),
-            ("repo", t.repo),
-            ("base_commit", t.base_commit),
-            ("agent", t.agent),
-            ("model", t.model),
-            ("licence", t.licence),
-            ("split", split),
-            ("split_is_given", t.split is not None),
-            ("tools", t.tools),
-            ("n_steps", len(t.steps)),
-            ("resolved", t.outcome.resolved),
-            ("exit_status", t.outcome.exit_status),
-            ("patch", t.outcome.patch),
-            ("source", t.source),
-        ):
+        row = {
+            "trajectory_id": id_,
+            "file": file,
+            "record": record,
+            "source_sha256": sha256,
+            "format": t.format,
+            "task_id": t.task_id,
+            "task": t.task,
+            "repo": t.repo,
+            "base_commit": t.base_commit,
+            "agent": t.agent,
+            "model": t.model,
+            "licence": t.licence,
+            "split": split,
+            "split_is_given": t.split is not None,
+            "tools": t.tools,
+            "n_steps": len(t.steps),
+            "resolved": t.outcome.resolved,
+            "exit_status": t.outcome.exit_status,
+            "patch": t.outcome.patch,
+            "source": t.source,
+        }
+        for name, value in row.items():
             self._columns[name].append(value)
         roles, texts = self._preamble.fields
         for message in t.preamble:

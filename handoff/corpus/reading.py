@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from handoff.actions import context_of, trajectory_keys
 from handoff.adapters import Record, convert, nearest
 from handoff.adapters.framing import RECORD_LIMIT, Damaged, SourceFile, head_text
 from handoff.corpus.columns import HeadColumns, StepColumns
 from handoff.corpus.files import files, size_of
-from handoff.corpus.keys import keys_of
 from handoff.corpus.spill import Spill
 from handoff.corpus.splits import split_of
 from handoff.errors import RecordError
@@ -113,7 +113,8 @@ class _Reading:
                 if steps.rows and (steps.rows + len(trajectory.steps) > ROW_GROUP or steps.bytes > _FLUSH):
                     yield steps.batch()
                     steps = StepColumns()
-                steps.add(id_, trajectory.steps, keys_of(trajectory.steps))
+                keys = trajectory_keys(trajectory.steps, context=context_of(trajectory.format))
+                steps.add(id_, trajectory.steps, keys)
                 split = trajectory.split or split_of(trajectory.repo, trajectory.task_id)
                 head.add(id_, trajectory, split=split, file=record.file, record=record.position, sha256=record.sha256)
                 if head.rows >= ROW_GROUP or head.bytes > _FLUSH:

@@ -6,9 +6,11 @@ prefix instead. Keys are (kind, target) pairs and come from ``actions.py``; the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from handoff.diagnosis.measure import Measure, missing, share
@@ -35,38 +37,29 @@ class Gold(NamedTuple):
     keys: tuple[tuple[int, str, str, bool], ...]
     """(step after h from 1 on, kind, target, was it necessary), in order."""
 
-    def within(self, w: int | None) -> list[Key]:
-        """The keys of the first w steps."""
-        return [(kind, target) for step, kind, target, _ in self.keys if w is None or step <= w]
-
-    def necessary(self, w: int) -> set[Key]:
-        """The keys of the first w steps that the solution needed."""
-        return {(kind, target) for step, kind, target, needed in self.keys if needed and step <= w}
+    def count(self, w: int | None) -> int:
+        """How many of the keys belong to the first w steps."""
+        return len(self.keys) if w is None else bisect_right(self.keys, w, key=itemgetter(0))
 
     def window(self, w: int = WINDOW) -> int:
         """``min(w, n − h)``."""
         return min(w, self.remaining)
 
 
-def first_steps(steps: Sequence[Sequence[Key]], w: int | None) -> list[Key]:
-    """The keys of the successor's first w steps, in order."""
-    return list(chain.from_iterable(steps if w is None else steps[:w]))
-
-
-def e_cr(successor: Iterable[Key], gold: Iterable[Key]) -> Measure:
+def e_cr(successor: Iterable[Hashable], gold: Iterable[Hashable]) -> Measure:
     """``1 − |A_succ ∩ A_gold| / |A_gold|`` over sets; the numerator is what was missed. In [0, 1], 0 is best."""
     wanted = set(gold)
     return share(len(wanted.difference(successor)), len(wanted), EMPTY_GOLD)
 
 
-def e_cr_multiset(successor: Iterable[Key], gold: Iterable[Key]) -> Measure:
+def e_cr_multiset(successor: Iterable[Hashable], gold: Iterable[Hashable]) -> Measure:
     """E_CR where a key that the gold side has twice has to be met twice."""
     wanted = Counter(gold)
     done = Counter(successor)
-    return share(sum(max(0, n - done[key]) for key, n in wanted.items()), sum(wanted.values()), EMPTY_GOLD)
+    return share(sum(max(0, n - done.get(key, 0)) for key, n in wanted.items()), sum(wanted.values()), EMPTY_GOLD)
 
 
-def precision(successor: Iterable[Key], gold: Iterable[Key]) -> Measure:
+def precision(successor: Iterable[Hashable], gold: Iterable[Hashable]) -> Measure:
     """The share of the successor's distinct keys that the gold side has too."""
     done = set(successor)
     return share(len(done.intersection(gold)), len(done), "the successor did nothing in the window")

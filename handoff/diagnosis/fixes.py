@@ -1,7 +1,8 @@
 """Destroyed fixes: correct hunks present at h that the successor removed (``docs/science.md §9``).
 
 A hunk is a block of lines in which the reference solution differs from the base commit. It is present in a later
-text when exactly its lines stand there between the base lines that surround it.
+text when its new lines stand there together, or for a mere deletion the old ones do not, between the nearest base
+lines around it that are still there. Work beside a fix therefore does not destroy it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,13 @@ def hunks_present(base: bytes | None, reference: bytes | None, text: bytes | Non
     found = set()
     blocks = [op for op in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if op[0] != "equal"]
     for number, (_, i1, i2, j1, j2) in enumerate(blocks):
-        above, below = place.get(i1 - 1), place.get(i2)
-        if above is not None and below is not None and now[above + 1 : below] == new[j1:j2]:
+        above = next(i for i in range(i1 - 1, -2, -1) if i in place)
+        below = next(i for i in range(i2, len(old) + 1) if i in place)
+        between = now[place[above] + 1 : place[below]]
+        if _contains(between, new[j1:j2]) if j1 < j2 else not _contains(between, old[i1:i2]):
             found.add(number)
     return found
+
+
+def _contains(lines: list[bytes], block: list[bytes]) -> bool:
+    return any(lines[i : i + len(block)] == block for i in range(len(lines) - len(block) + 1))

@@ -43,6 +43,8 @@ METRICS = (
 )
 """Every measure, in the order of the rows. ``p_pc`` and ``pc_dice`` are enacted; ``*_behaviour`` tells V̂'s source."""
 
+_FROM_GOLD = METRICS[: METRICS.index("rediscovery")]
+
 NO_PROBE = "the successor gave no valid answer to the probe"
 NO_GRAPH = "the point has no task-state graph: the recorded run is not known to be resolved"
 
@@ -126,14 +128,14 @@ def measure_all(
 
 
 def as_key(key: Any) -> Key:
-    """A key as the plain pair that all measures compare, from a pair, a lake row or a ``Key``."""
-    if type(key) is tuple:
+    """A key as the pair that all measures compare, from a pair (a ``Key`` is one), a lake row or its JSON."""
+    if isinstance(key, tuple):
         return key
     if isinstance(key, dict):
         return key["kind"], key["target"]
-    if isinstance(key, list | tuple):
+    if isinstance(key, list):
         return key[0], key[1]
-    return key.kind, key.target
+    raise TypeError(f"{key!r} is no action key")
 
 
 def gold_of(point: dict[str, Any] | object) -> Gold | None:
@@ -150,36 +152,41 @@ def gold_of(point: dict[str, Any] | object) -> Gold | None:
 
 
 def _context(point: object, steps: list[list[Key]], others: Sequence[Gold]) -> dict[str, Measure]:
-    """§5. Of several golds each measure takes the nearest one."""
+    """§5. Of several golds E_CR takes the nearest one, and what stands beside it is about the same one."""
     recorded = gold_of(point)
-    golds = ([recorded] if recorded is not None else []) + list(others)
-    if golds:
-        at: dict[int | None, list[Measure]] = {}
-        for w in (crf.WINDOW, 5, 20, None):
-            at[w] = [_e_cr(steps, gold, w) for gold in golds]
-        headline = crf.best(at[crf.WINDOW])
-        nearest = golds[at[crf.WINDOW].index(headline)]
-        w = nearest.window()
-        done, wanted = crf.first_steps(steps, w), nearest.within(w)
-        found = {
-            "e_cr": headline,
-            "e_cr_w5": crf.best(at[5]),
-            "e_cr_w20": crf.best(at[20]),
-            "e_cr_all": crf.best(at[None]),
-            "e_cr_necessary": crf.e_cr(done, nearest.necessary(w)),
-            "e_cr_multiset": crf.e_cr_multiset(done, wanted),
-            "cr_precision": crf.precision(done, wanted),
-        }
-    else:
-        names = ("e_cr", "e_cr_w5", "e_cr_w20", "e_cr_all", "e_cr_necessary", "e_cr_multiset", "cr_precision")
-        found = dict.fromkeys(names, missing(crf.NO_GOLD))
-    found["rediscovery"] = crf.rediscovery(steps, map(as_key, _field(point, "prefix_keys") or ()))
-    return found
+    golds = [recorded, *others] if recorded is not None else list(others)
+    rediscovery = crf.rediscovery(steps, map(as_key, _field(point, "prefix_keys") or ()))
+    if not golds:
+        return {**dict.fromkeys(_FROM_GOLD, missing(crf.NO_GOLD)), "rediscovery": rediscovery}
+    # Small integers instead of pairs: each pair is hashed once, not in every set it enters.
+    codes: dict[Key, int] = {}
+    done = [codes.setdefault(key, len(codes)) for step in steps for key in step]
+    wanted = [[codes.setdefault((kind, target), len(codes)) for _, kind, target, _ in gold.keys] for gold in golds]
 
+    def until(w: int | None) -> list[int]:
+        return done if w is None else done[: sum(map(len, steps[:w]))]
 
-def _e_cr(steps: list[list[Key]], gold: Gold, w: int | None) -> Measure:
-    width = None if w is None else gold.window(w)
-    return crf.e_cr(crf.first_steps(steps, width), gold.within(width))
+    def compare(w: int | None) -> list[Measure]:
+        widths = [None if w is None else gold.window(w) for gold in golds]
+        each = zip(golds, wanted, widths, strict=True)
+        return [crf.e_cr(until(width), keys[: gold.count(width)]) for gold, keys, width in each]
+
+    headlines = compare(crf.WINDOW)
+    headline = crf.best(headlines)
+    at = headlines.index(headline)
+    gold, keys = golds[at], wanted[at]
+    within = keys[: gold.count(gold.window())]
+    theirs = until(gold.window())
+    return {
+        "e_cr": headline,
+        "e_cr_w5": crf.best(compare(5)),
+        "e_cr_w20": crf.best(compare(20)),
+        "e_cr_all": crf.best(compare(None)),
+        "e_cr_necessary": crf.e_cr(theirs, [k for k, entry in zip(within, gold.keys, strict=False) if entry[3]]),
+        "e_cr_multiset": crf.e_cr_multiset(theirs, within),
+        "cr_precision": crf.precision(theirs, within),
+        "rediscovery": rediscovery,
+    }
 
 
 def _state(
@@ -238,7 +245,7 @@ def _plan(point: object, run: Mapping[str, Any], steps: list[list[Key]]) -> dict
     plan = list(_field(point, "plan") or ())
     enacted = pcf.plan_of([key for step in steps for key in step])
     elicited = run.get("probe_plan")
-    window = pcf.plan_of(crf.first_steps(steps, crf.WINDOW))
+    window = pcf.plan_of([key for step in steps[: crf.WINDOW] for key in step])
     return {
         "p_pc": pcf.p_pc(plan, enacted),
         "p_pc_elicited": missing(NO_PROBE) if elicited is None else pcf.p_pc(plan, list(elicited)),

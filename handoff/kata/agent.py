@@ -117,7 +117,12 @@ def replay_steps(briefing: Briefing, steps: Sequence[Step]) -> Mind:
 
 def _is_done(node: str, mind: Mind, judged: dict[str, str]) -> bool:
     kind, _, target = node.partition(":")
-    looked = {*mind.handed.changed, *mind.handed.read, *mind.texts, *(p for p, own in (mind.hunks or {}).items() if own != ())}
+    looked = {
+        *mind.handed.changed,
+        *mind.handed.read,
+        *mind.texts,
+        *(p for p, own in (mind.hunks or {}).items() if own != ()),
+    }
     match kind:
         case "edit":
             return judged.get(target) == "done"
@@ -141,5 +146,3 @@ def _plan(mind: Mind, judged: dict[str, str]) -> tuple[str, ...]:
     for path in left[:3]:
         plan += [*([] if path in mind.texts else [f"read {path}"]), f"edit {path}", "test ."]
     return tuple(plan)
-
-

@@ -68,7 +68,10 @@ class KataEnvironment:
         if target is not None:
             run = self._run_tests(store.tree_id(self.files()), target)
             return Observation(
-                call_id=action.call_id, text=run.output, exit_code=run.exit_code, error=None if run.exit_code == 0 else True
+                call_id=action.call_id,
+                text=run.output,
+                exit_code=run.exit_code,
+                error=None if run.exit_code == 0 else True,
             )
         if self._shell is None:
             self._shell = self._open_shell()

@@ -52,7 +52,9 @@ class Expert:
         unread = self._unread(mind)
         best = worth[0] if worth else None
         if best is not None and (not unread or best.chance >= max(CONFIDENCE, unread[0][0] * 0.6)):
-            return Move("edit", best.change.path, best.change), f"`{best.function}` is suspicious, and `{best.change.old}` is unusual there."
+            return Move(
+                "edit", best.change.path, best.change
+            ), f"`{best.function}` is suspicious, and `{best.change.old}` is unusual there."
         if unread:
             return Move("read", unread[0][1]), f"`{unread[0][1]}` is the most suspicious file I have not read."
         return Move("submit"), "I find nothing more."

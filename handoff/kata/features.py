@@ -118,7 +118,9 @@ def candidates(mind: Mind, worth: list[Edit]) -> list[Move]:
         text = mind.texts.get(move.path)
         if text is not None and attempt.change.inverse().fits(text) and not mind.was_taken(move):
             found.append(move)
-    changed = set(mind.handed.changed) if mind.hunks is None else {path for path, own in mind.hunks.items() if own != ()}
+    changed = (
+        set(mind.handed.changed) if mind.hunks is None else {path for path, own in mind.hunks.items() if own != ()}
+    )
     restored = {move.path for move in mind.moves if move.kind == "restore"}
     for path in sorted(changed - restored):
         if place_of(path) == "module" and not mind.was_taken(Move("restore", path)):

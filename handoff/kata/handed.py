@@ -57,7 +57,9 @@ def _read_notes(text: str) -> Handed:
         paths = [path for path in _SOURCE.findall(sentence) if not path.startswith("tests/")]
         if re.search(r"revert|put back|undone|restored|took back", words):
             reverted.update(dict.fromkeys(paths))
-        elif re.search(r"chang|edit|modif", words) and not re.search(r"unchanged|no (file|change|edit)|\bnot (been )?(chang|edit)", words):
+        elif re.search(r"chang|edit|modif", words) and not re.search(
+            r"unchanged|no (file|change|edit)|\bnot (been )?(chang|edit)", words
+        ):
             changed.update(dict.fromkeys(paths))
         elif re.search(r"\bread\b|looked at|inspected|viewed|opened", words):
             read.update(dict.fromkeys(paths))
@@ -96,7 +98,7 @@ def _read_trace(text: str) -> Handed:
     passing: bool | None = None
     stale = False
     standing: dict[tuple[str, str, str], None] = {}
-    events = re.split(r'(?=str_replace_editor|python -m pytest -q|\bcat [a-z_]+/|git checkout -- )', text)
+    events = re.split(r"(?=str_replace_editor|python -m pytest -q|\bcat [a-z_]+/|git checkout -- )", text)
     for event in events:
         if event.startswith("cat "):
             read.update(dict.fromkeys(_SOURCE.findall(event[:80])[:1]))

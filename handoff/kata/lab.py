@@ -90,6 +90,10 @@ class KataLab:
         verdict = environment.verdict()
         return verdict.passed or 0, verdict.total or 0
 
+    def files(self, tree: str) -> Mapping[str, str]:
+        """Path → text of a tree or commit in the store."""
+        return self._tree(tree)
+
     def _read_tree(self, tree: str) -> Mapping[str, str]:
         return store.read_tree(self.git_dir, tree)
 
@@ -128,7 +132,14 @@ class KataLab:
 
         aside.parent.mkdir(parents=True, exist_ok=True)
         git("init", "--quiet", "--template=", "--initial-branch=main")
-        git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(self.git_dir.absolute()), f"{commit}:refs/heads/main")
+        git(
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            str(self.git_dir.absolute()),
+            f"{commit}:refs/heads/main",
+        )
         git("config", "core.bare", "false")
         git("read-tree", "main")
         aside.replace(folder)

@@ -183,7 +183,9 @@ class Mind:
         self.state = self._name_state()
 
     def _name_state(self) -> str:
-        kept = sorted((a.change.path, a.change.line, a.change.column, a.change.new) for a in self.attempts if not a.is_undone)
+        kept = sorted(
+            (a.change.path, a.change.line, a.change.column, a.change.new) for a in self.attempts if not a.is_undone
+        )
         restored = sorted({move.path for move in self.moves if move.kind in ("restore", "other")})
         return repr((kept, restored)) if kept or restored else ""
 
@@ -244,7 +246,9 @@ class Mind:
             return {}
         status = self.status()
         if status is None:
-            told = self.handed.failing or tuple(t for t in self.covers if t.split("::test_")[-1].rsplit("_", 1)[0] in self.reported)
+            told = self.handed.failing or tuple(
+                t for t in self.covers if t.split("::test_")[-1].rsplit("_", 1)[0] in self.reported
+            )
             status = (tuple(told), ())
         key: tuple[object, ...] = (status, len(self.covers))
         if self._suspicions is None or self._suspicions[0] != key:
@@ -254,7 +258,9 @@ class Mind:
     @property
     def package(self) -> str:
         """The package's folder, as the task or the list of files names it; ``""`` before that."""
-        return self._told_package or next((path.split("/")[0] for path in self.files if path.endswith("/__init__.py")), "")
+        return self._told_package or next(
+            (path.split("/")[0] for path in self.files if path.endswith("/__init__.py")), ""
+        )
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -285,7 +291,10 @@ class Mind:
 
 def _is_module(path: str) -> bool:
     return (
-        path.endswith(".py") and "/" in path and not path.startswith("tests/") and not path.endswith(("__init__.py", "flows.py"))
+        path.endswith(".py")
+        and "/" in path
+        and not path.startswith("tests/")
+        and not path.endswith(("__init__.py", "flows.py"))
     )
 
 

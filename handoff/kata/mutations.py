@@ -121,7 +121,7 @@ def function_at(text: str, line: int) -> str | None:
 @lru_cache(maxsize=4096)
 def changes(path: str, text: str) -> tuple[Change, ...]:
     """Every single-token change inside the functions of a source, in order of place."""
-    found = []
+    found: list[Change] = []
     for token in code_tokens(text):
         if token.text in SWAPS and function_at(text, token.line) is not None:
             found.extend(Change(path, token.line, token.column, token.text, new) for new in SWAPS[token.text])

@@ -29,7 +29,7 @@ from handoff.trajectory import Step
 
 BELIEFS = ("untouched", "done", "dirty")
 Belief = Literal["untouched", "done", "dirty"]
-TEMPERATURE = 1.0
+TEMPERATURE = 0.5
 """Of sampling a move; the same for every arm."""
 
 
@@ -68,6 +68,11 @@ class Policy:
     def name(self) -> str:
         """Name of the arm, as tables show it."""
         return self._saved.name
+
+    @property
+    def has_opening(self) -> bool:
+        """True behind a forced opening."""
+        return self._saved.has_opening
 
     def with_opening(self) -> Policy:
         """The same weights behind a forced opening: git diff, all tests, feature map (``docs/science.md §13``)."""
@@ -179,7 +184,11 @@ def train(
     rows = np.concatenate([np.zeros((0, len(FILE_NAMES))), *(lesson.files for lesson in lessons)])
     classes = [label for lesson in lessons for label in lesson.classes]
     choose = network.fit_choices(
-        Shape(inputs=len(NAMES), hidden=hidden, epochs=epochs), groups, chosen, importance, np.random.default_rng([seed, 1])
+        Shape(inputs=len(NAMES), hidden=hidden, epochs=epochs),
+        groups,
+        chosen,
+        importance,
+        np.random.default_rng([seed, 1]),
     )
     believe = network.fit_classes(
         Shape(inputs=len(FILE_NAMES), hidden=16, outputs=len(BELIEFS), epochs=epochs),

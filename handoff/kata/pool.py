@@ -95,7 +95,8 @@ def _run_in_workers(
 
 
 def _next_answer(
-    answers: Queue[tuple[int, Result | None, Exception | None]], processes: Sequence[multiprocessing.process.BaseProcess]
+    answers: Queue[tuple[int, Result | None, Exception | None]],
+    processes: Sequence[multiprocessing.process.BaseProcess],
 ) -> tuple[int, Result | None, Exception | None]:
     import queue
 

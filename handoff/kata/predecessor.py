@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from handoff.kata.features import place_of
 from handoff.kata.mind import FEATURE_MAP, Mind
@@ -100,16 +101,16 @@ class Predecessor:
 
     def _look_around(self, mind: Mind, fix: Change, rng: random.Random) -> Iterator[Turn]:
         package = fix.path.split("/")[0]
-        if rng.random() < 0.25 and f"{package}/flows.py" not in mind.texts:
+        if rng.random() < 0.4 and f"{package}/flows.py" not in mind.texts:
             yield Move("read", f"{package}/flows.py"), "How are the features put together?"
         near = self._near(fix)
-        for _ in range(rng.choice((0, 1, 1, 2))):
+        for _ in range(rng.choice((1, 1, 2, 3))):
             unread = [path for path in near if path not in mind.texts]
             if not unread:
                 break
             path = rng.choice(unread)
             yield Move("read", path), f"`{path}` takes part in a failing feature. I want to look at it."
-        if rng.random() < 0.3:
+        if rng.random() < 0.4:
             target = rng.choice(sorted(p for p in self._files if p.startswith("tests/")))
             if not mind.was_taken(Move("test_one", target)):
                 yield Move("test_one", target), f"I check `{target}` alone."
@@ -126,9 +127,7 @@ class Predecessor:
         found = sorted(f"{package}/{name}.py" for name in names)
         return [path for path in found if path in self._files and path != fix.path]
 
-    def _wrong_edit(
-        self, mind: Mind, fix: Change, rng: random.Random, wrong: list[Change]
-    ) -> Iterator[Turn]:
+    def _wrong_edit(self, mind: Mind, fix: Change, rng: random.Random, wrong: list[Change]) -> Iterator[Turn]:
         read = [path for path in self._near(fix) if path in mind.texts]
         path = rng.choice(read) if read and rng.random() < 0.4 else fix.path
         text = self._files[path]
@@ -138,7 +137,7 @@ class Predecessor:
         options.sort(key=lambda change: (-self._prior.gain(text, change), change))
         if not options:
             return
-        change = rng.choice(options[:6])
+        change = rng.choice(options[:5])
         where = function_at(text, change.line)
         yield Move("edit", path, change), f"In `{where}` the `{change.old}` looks wrong. I try `{change.new}`."
         wrong.append(change)
@@ -150,7 +149,10 @@ class Predecessor:
     def _take_back(self, wrong: list[Change]) -> Iterator[Turn]:
         change = wrong.pop() if wrong else None
         if change is not None and change.inverse().fits(self._files[change.path]):
-            yield Move("undo", change.path, change.inverse()), f"My edit in `{change.path}` did not help. I take it back."
+            yield (
+                Move("undo", change.path, change.inverse()),
+                f"My edit in `{change.path}` did not help. I take it back.",
+            )
 
     def _take_back_leftovers(self, mind: Mind) -> Iterator[Turn]:
         """Its own wrong edits that stood at the handoff, which it remembers."""
@@ -170,7 +172,9 @@ class Predecessor:
         return Move("test_all"), "I run the tests again."
 
 
-def judge_file(base: Mapping[str, str], present: Mapping[str, str], reference: Mapping[str, str], path: str) -> str:
+def judge_file(
+    base: Mapping[str, str], present: Mapping[str, str], reference: Mapping[str, str], path: str
+) -> Literal["untouched", "done", "dirty"]:
     """``untouched``, ``done`` or ``dirty``: a file's present text against base and reference."""
     if present.get(path) == reference.get(path) and reference.get(path) != base.get(path):
         return "done"

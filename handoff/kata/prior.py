@@ -81,7 +81,9 @@ class Prior:
         for text in sources:
             tokens = code_tokens(text)
             for name, first, last in functions(text):
-                changeable[name] = tuple(sorted({t.text for t in tokens if first <= t.line <= last and t.text in SWAPS}))
+                changeable[name] = tuple(
+                    sorted({t.text for t in tokens if first <= t.line <= last and t.text in SWAPS})
+                )
                 doc[name] = _doc_words(text, first, last)
                 line = ["^", "^", *(_word(token, known) for token in tokens if first <= token.line <= last)]
                 own = grams.setdefault(name, {})

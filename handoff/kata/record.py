@@ -155,7 +155,9 @@ def sit_down(lab: KataLab, job: Sitting) -> Recording:
 
 def briefing_of(task: Task) -> Briefing:
     """What an agent is told that works on a task from the start."""
-    return Briefing(task=task.statement, view="repo", view_text="", preamble="", tools=canonical_json(tools.TOOLS).decode())
+    return Briefing(
+        task=task.statement, view="repo", view_text="", preamble="", tools=canonical_json(tools.TOOLS).decode()
+    )
 
 
 def chat_row(job: Sitting, recording: Recording) -> dict[str, Any]:

@@ -69,7 +69,11 @@ def base_commit(task: Task) -> str:
 def git(git_dir: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
     """Output of one git command on a bare repository. ``StateError`` says what git said."""
     done = subprocess.run(
-        ["git", "--git-dir", str(git_dir), *arguments], input=stdin, capture_output=True, check=False, env=git_environment()
+        ["git", "--git-dir", str(git_dir), *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        env=git_environment(),
     )
     if done.returncode:
         raise StateError(f"git {arguments[0]} on {git_dir.name}: {done.stderr.decode('utf-8', 'replace').strip()}")
@@ -78,7 +82,13 @@ def git(git_dir: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
 
 def git_environment() -> dict[str, str]:
     """What git may know of its surroundings: the path of programs, no configuration of any user."""
-    return {"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": os.devnull, "LC_ALL": "C"}
+    return {
+        "PATH": os.defpath,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+    }
 
 
 def write_repositories(world: World, git_dir: Path) -> None:

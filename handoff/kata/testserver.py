@@ -116,7 +116,8 @@ class TestServer:
         output = str(answer["output"])
         if answer["exit_code"] is None:
             output += f"\nstopped after {RUN_SECONDS:.0f} seconds\n"
-        return TestRun(exit_code=answer["exit_code"], output=_DURATION.sub("", output))
+        code = answer["exit_code"]
+        return TestRun(exit_code=code if isinstance(code, int) else None, output=_DURATION.sub("", output))
 
     def _answer(self, seconds: float) -> dict[str, int | str | None]:
         stdout = self._process.stdout

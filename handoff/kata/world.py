@@ -233,7 +233,7 @@ def _feature_source(feature: _Feature, parts: tuple[_Function, ...]) -> str:
 
 def _covers(names: tuple[str, ...], parts: tuple[_Function, ...]) -> tuple[str, ...]:
     helpers = {f.qualified: f.helpers for f in parts}
-    found = {name for name in names} | {helper for name in names for helper in helpers[name]}
+    found = set(names) | {helper for name in names for helper in helpers[name]}
     return tuple(sorted(found))
 
 
@@ -281,7 +281,9 @@ def _files(
     for module in modules:
         own = [f for f in parts if f.module == module]
         names = sorted({helper for f in own for helper in f.helpers})
-        files[f"{package}/{module}.py"] = _module(package, f"The {module} of {package}.", names, [f.source for f in own])
+        files[f"{package}/{module}.py"] = _module(
+            package, f"The {module} of {package}.", names, [f.source for f in own]
+        )
     chained = sorted({name for feature in features for name in feature.chain})
     sources = [_feature_source(feature, parts) for feature in features]
     files[f"{package}/flows.py"] = _module(package, f"The features of {package}.", chained, sources)
@@ -308,7 +310,13 @@ def _test_file(package: str, tests: list[_Test], where: Mapping[str, str]) -> st
 
 
 def _readme(package: str, modules: list[str]) -> str:
-    lines = [f"# {package}", "", f"A small library of figures. The features are in `{package}/flows.py`,", "built from:", ""]
+    lines = [
+        f"# {package}",
+        "",
+        f"A small library of figures. The features are in `{package}/flows.py`,",
+        "built from:",
+        "",
+    ]
     lines += [f"- `{package}/{module}.py`" for module in modules]
     lines += ["", "`FEATURES.md` says which test exercises what. Run `python -m pytest -q`.", ""]
     return "\n".join(lines)

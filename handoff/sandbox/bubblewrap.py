@@ -5,9 +5,9 @@ libraries and the folders in ``read_only`` (read-only), a private /tmp in memory
 its own, no other process, no variable and no home of the host, no capability, and no new user namespaces.
 It dies with the thread that opened it.
 
-Not promised: a hole in the kernel is not covered (the whole system call table can be reached), and the CPU
-is shared by niceness only. Limits are in ``shell.limits_script`` (per process, by the kernel) and
-``watch.py`` (sums).
+Not promised: a hole in the kernel is not covered (the whole system call table can be reached), the CPU is not
+bounded, and memory in files that have no name (memfd) is bounded per file only. Limits are in
+``shell.limits_script`` (per process, by the kernel) and ``watch.py`` (sums).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Host:
         bins = [str(folder.absolute() / "bin") for folder in read_only if (folder / "bin").is_dir()]
         self._env = command_environment(self._home.name, bins, {"TMPDIR": self._home.name, **(env or {})})
         self._prologue = limits_script(limits, processes=False)  # it would count everything the user runs
-        self._watch = Watch(workdir, limits, Sessions())
+        self._watch = Watch(workdir, limits, Sessions(limits))
         self._helpers: list[subprocess.Popen[bytes]] = []
         try:
             self._shell = PersistentShell(self.root, limits, self._watch, self._launch, stop, self._prologue)

@@ -53,6 +53,7 @@ _HEADER = 10  # digits, twice: serial number and length in bytes
 # $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
 _LOOP = (
     'exec 3<&0 4>&"$1" 5>&1 </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
+    f"printf '%0{_HEADER}d 0 %s\\0' 0 \"$PWD\" >&4; "
     f"while IFS= read -r -u 3 -N {_HEADER} __serial && IFS= read -r -u 3 -N {_HEADER} __size"
     ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
     'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; '
@@ -101,6 +102,8 @@ class PersistentShell:
         self._stop = stop
         self._prologue = prologue
         self._serial = 0
+        self._is_ready = False
+        self._is_closed = False
         self._process: subprocess.Popen[bytes] | None = None
         self._watched: Watched | None = None
         self._status = -1
@@ -111,6 +114,8 @@ class PersistentShell:
     def run(self, command: str, timeout_s: float | None) -> Completed:
         """See ``Sandbox.run``."""
         started = time.monotonic()
+        if self._is_closed:
+            raise SandboxError("the sandbox is closed")
         if "\0" in command:
             return Completed(exit_code=None, output="", notice="[Not run: the command holds a NUL byte.]")
         wall_s = self._limits.wall_s if timeout_s is None else timeout_s
@@ -125,6 +130,9 @@ class PersistentShell:
         self._watch.is_busy = True
         try:
             ended, reason = self._exchange(request, kept, started + wall_s)
+        except BaseException:  # an interrupt: what still runs must not answer for the next command
+            self._end()
+            raise
         finally:
             self._watch.is_busy = False
         exit_code: int | None = None
@@ -137,6 +145,10 @@ class PersistentShell:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     code = process.wait(_GONE_S)
                     exit_code = code if code >= 0 else 128 - code
+                if not self._is_ready:
+                    self._end()
+                    said = kept.text().strip() or "it gives no reason"
+                    raise SandboxError(f"the sandbox's shell does not start: {said}")
             self._end()
             notice = self._explain(reason or self._watched.reason, wall_s)
         return Completed(
@@ -174,13 +186,6 @@ class PersistentShell:
                 request = _send(to, request)
                 if not request:
                     poll.unregister(to)
-            if out in ready:
-                data = os.read(out, 65_536)
-                if not data:  # nobody can write any more: all of them ended
-                    return None, None
-                kept.add(data)
-                if kept.total > FLOOD_MB << 20:
-                    return None, "output"
             if status in ready:
                 data = os.read(status, 4096)
                 if not data:
@@ -192,11 +197,19 @@ class PersistentShell:
                     ended = _ENDED.fullmatch(line)
                     if ended is None or int(ended[1]) > self._serial:
                         return None, "protocol"
+                    self._is_ready = True
                     if int(ended[1]) == self._serial:
                         kept.add(_waiting(out))
                         return (int(ended[2]), os.fsdecode(ended[3])), None
                 if len(word) > 8192:
                     return None, "protocol"
+            if out in ready:
+                data = os.read(out, 65_536)
+                if not data:  # nobody can write any more: all of them ended
+                    return None, None
+                kept.add(data)
+                if kept.total > FLOOD_MB << 20:
+                    return None, "output"
 
     def _explain(self, reason: str | None, wall_s: float) -> str:
         limits = self._limits
@@ -228,7 +241,7 @@ class PersistentShell:
             os.close(theirs)
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
-        self._process, self._status = process, mine
+        self._process, self._status, self._is_ready = process, mine, False
         self._watched = self._watch.add(process.pid, lambda: self._stop(process))
 
     def _end(self) -> None:
@@ -245,7 +258,8 @@ class PersistentShell:
                     stream.close()
 
     def close(self) -> None:
-        """End the shell and all it started."""
+        """End the shell and all it started; nothing can be run any more."""
+        self._is_closed = True
         self._end()
 
 

@@ -3,7 +3,8 @@
 Resource limits of the kernel bound single processes; here the sums are bounded: processes, resident memory
 and growth of the work folder. It needs no privilege and no control groups, only /proc, and looks every
 20 ms while a command runs and every 100 ms between commands, so a limit can be overshot by what fits into
-that time.
+that time. Where the kernel does not list children in /proc (CONFIG_PROC_CHILDREN is off), only the first process
+of a jail is seen.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Watched:
 class Watch:
     """A thread that measures what it is given until it is closed.
 
-    ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions()``).
+    ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions``).
     """
 
     def __init__(self, workdir: Path, limits: Limits, members: Callable[[int], Iterable[int]]) -> None:
@@ -72,6 +73,9 @@ class Watch:
         self._thread.join()
 
     def _go(self) -> None:
+        # Where that is allowed (as root, whose processes the kernel does not count), go before what is watched.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
         while not self._closing.wait(BUSY_S if self.is_busy else IDLE_S):
             is_full = self._is_full()
             with self._lock:  # held while stopping, so that nobody reaps the process meanwhile
@@ -97,12 +101,12 @@ def over(pids: Iterable[int], limits: Limits) -> str | None:
     seen = 0
     memory_kb = 0
     for pid in pids:
-        try:
+        status = b""
+        with contextlib.suppress(OSError):
             status = _read(f"/proc/{pid}/status")
-        except OSError:
-            continue  # it has ended
         memory_kb += sum(map(int, _RESIDENT.findall(status)))
         threads = _THREADS.search(status)
+        # One that ended since it was listed counts too: a fork bomb's processes rarely live to be looked at.
         seen += int(threads[1]) if threads else 1
         if seen > limits.processes:
             return "processes"
@@ -121,7 +125,8 @@ def tree(pid: int) -> Iterator[int]:
 class Sessions:
     """Finds the processes of a session, orphans among them. It reads all of /proc, but only after a new process."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._enough = limits.processes + 1
         self._newest = b""
         self._sessions: dict[int, list[int]] = {}
 
@@ -129,13 +134,17 @@ class Sessions:
         """Process numbers of a session; some may have ended."""
         newest = _read("/proc/loadavg").rsplit(b" ", 1)[-1]
         if newest != self._newest:
-            self._newest = newest
+            self._newest = b""
             self._sessions = {}
             for name in os.listdir("/proc"):  # noqa: PTH208 (names are all that is wanted)
                 if name.isdigit():
                     with contextlib.suppress(OSError, IndexError):
                         fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
-                        self._sessions.setdefault(int(fields[3]), []).append(int(name))
+                        members = self._sessions.setdefault(int(fields[3]), [])
+                        members.append(int(name))
+                        if int(fields[3]) == session and len(members) >= self._enough:
+                            return members  # too many already: no time to lose
+            self._newest = newest
         return self._sessions.get(session, [])
 
 

@@ -7,23 +7,23 @@ numbered lines (SWE-agent's window, ``cat -n`` of an editor). Clipped output pro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from handoff.actions import Operation, Read
 
 _CLIPPED = re.compile(
     r"<response clipped>|characters? elided|output_?(?:head|tail)|\[?\.{3}.{0,40}truncated|output truncated|"
     r"truncated output|\(Truncated|exceeded maximum|<NOTE>|omitted\]",
     re.IGNORECASE,
 )
+_REDACTED = re.compile(r"redacted\d*@|\bREDACTED\b|<redacted|\[redacted", re.IGNORECASE)
+"""A publisher replaced something in this line: it cannot be compared."""
 _WRAPPED = re.compile(r"\s*<returncode>-?\d+</returncode>\s*<output>\n?(.*?)</output>\s*", re.DOTALL)
 _WINDOW = re.compile(r"^\[File: (.+) \((\d+) lines total\)\]$", re.MULTILINE)
 _WINDOW_LINE = re.compile(r"(\d+):(.*)")
 _EDITOR = re.compile(r"result of running `cat -n` on (?:a snippet of )?(\S+?):?\s*$", re.MULTILINE)
 _EDITOR_LINE = re.compile(r" *(\d+)\t(.*)")
-_NAME = r"(?P<path>[^\s|;&<>()$`'\"*?\[\]{}~]+)"
-_CAT = re.compile(rf"(?:cd [^\s|;&<>]+ && )?cat (?:-- )?{_NAME}\s*")
-_SED = re.compile(rf"(?:cd [^\s|;&<>]+ && )?sed -n (['\"]?)(?P<first>\d+),(?P<last>\d+)p\1 {_NAME}\s*")
-_HEAD = re.compile(rf"(?:cd [^\s|;&<>]+ && )?head (?:-n ?|-)(?P<last>\d+) {_NAME}\s*")
-
 
 class Shown(NamedTuple):
     """Text of one file as a step printed it."""
@@ -40,27 +40,38 @@ class Shown(NamedTuple):
     is_whole: bool = False
 
 
-def shown(command: str | None, observation: str) -> list[Shown]:
-    """What an observation shows of files. ``command``: the shell line of the action, ``None`` for another tool."""
+def shown(operations: Iterable[Operation], observation: str) -> list[Shown]:
+    """What an observation shows of files, given the operations of its action."""
     wrapped = _WRAPPED.fullmatch(observation)
     text = (wrapped[1] if wrapped else observation).replace("\r\n", "\n")
-    if command is not None:
-        plain = _plain(command.strip(), text)
-        if plain is not None:
-            return [plain]
+    for read in operations:
+        if isinstance(read, Read) and read.is_alone and read.form != "windowed":
+            if _EDITOR.search(text):
+                break
+            return _alone(read, text)
     return _windows(text) + _editor_views(text)
 
 
-def _plain(command: str, text: str) -> Shown | None:
-    if "\n" in command or _CLIPPED.search(text):
-        return None
-    if match := _CAT.fullmatch(command):
-        return Shown(match["path"], text, is_whole=True)
-    if match := _SED.fullmatch(command):
-        return Shown(match["path"], text, int(match["first"]), int(match["last"]))
-    if match := _HEAD.fullmatch(command):
-        return Shown(match["path"], text, 1, int(match["last"]))
-    return None
+def _alone(read: Read, text: str) -> list[Shown]:
+    """An observation that is one file's text and nothing else."""
+    if _CLIPPED.search(text):
+        return []
+    first = read.first or 1
+    if read.form == "numbered":
+        numbered = _consecutive(text)
+        return [Shown(read.path, numbered=numbered)] if numbered else []
+    return [Shown(read.path, text, first, read.last, is_whole=first == 1 and read.last is None)]
+
+
+def _consecutive(text: str) -> tuple[tuple[int, str], ...]:
+    """Lines numbered as ``cat -n`` does, up to the first that is not."""
+    numbered: list[tuple[int, str]] = []
+    for line in text.strip("\n").split("\n"):
+        match = _EDITOR_LINE.fullmatch(line)
+        if match is None or (numbered and int(match[1]) != numbered[-1][0] + 1) or _CLIPPED.search(match[2]):
+            break
+        numbered.append((int(match[1]), match[2]))
+    return tuple(numbered)
 
 
 def _windows(text: str) -> list[Shown]:
@@ -85,13 +96,8 @@ def _editor_views(text: str) -> list[Shown]:
     heads = list(_EDITOR.finditer(text))
     if len(heads) != 1:
         return []
-    numbered: list[tuple[int, str]] = []
-    for line in text[heads[0].end() :].lstrip("\n").split("\n"):
-        match = _EDITOR_LINE.fullmatch(line)
-        if match is None or (numbered and int(match[1]) != numbered[-1][0] + 1) or _CLIPPED.search(match[2]):
-            break
-        numbered.append((int(match[1]), match[2]))
-    return [Shown(heads[0][1], numbered=tuple(numbered), expands_tabs=True)] if numbered else []
+    numbered = _consecutive(text[heads[0].end() :])
+    return [Shown(heads[0][1], numbered=numbered, expands_tabs=True)] if numbered else []
 
 
 def agrees(seen: Shown, data: bytes) -> bool | None:
@@ -108,7 +114,10 @@ def agrees(seen: Shown, data: bytes) -> bool | None:
         return None
     lines = text.split("\n")
     wanted = "\n".join(lines[seen.first - 1 : seen.last]) if not seen.is_whole else text
-    return seen.text.strip() == wanted.strip()
+    shown_lines, state_lines = seen.text.strip().split("\n"), wanted.strip().split("\n")
+    return len(shown_lines) == len(state_lines) and all(
+        a == b or _REDACTED.search(a) for a, b in zip(shown_lines, state_lines, strict=True)
+    )
 
 
 def _numbered_agree(seen: Shown, text: str) -> bool | None:
@@ -121,6 +130,6 @@ def _numbered_agree(seen: Shown, text: str) -> bool | None:
         state = lines[number - 1] if number <= len(lines) else None
         if state is None:
             return False
-        if state.rstrip() != line.rstrip():
+        if state.rstrip() != line.rstrip() and not _REDACTED.search(line):
             return False
     return True

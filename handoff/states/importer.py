@@ -41,7 +41,7 @@ class Written(NamedTuple):
 
 
 def write_chains(repository: Repository, chains: Iterable[Chain]) -> list[Written]:
-    """Store chains; their ids. Writing a chain again changes nothing. ``StateError`` when git refuses, and then no ref moved."""
+    """Store chains; their ids. Writing a chain again changes nothing. ``StateError``: git refused, and no ref moved."""
     chains = list(chains)
     for chain in chains:
         if not _REF.fullmatch(chain.trajectory_id):
@@ -50,9 +50,11 @@ def write_chains(repository: Repository, chains: Iterable[Chain]) -> list[Writte
     with repository.lock():
         _sweep(repository)
         process = subprocess.Popen(
-            [git_program(), "--git-dir", str(repository.git_dir)]
-            + ["-c", "fastimport.unpackLimit=0", "-c", "core.fsync=pack,pack-metadata,reference"]
-            + ["fast-import", "--quiet", "--force", "--done", "--date-format=raw"],
+            [
+                *(git_program(), "--git-dir", str(repository.git_dir)),
+                *("-c", "fastimport.unpackLimit=0", "-c", "core.fsync=pack,pack-metadata,reference"),
+                *("fast-import", "--quiet", "--force", "--done", "--date-format=raw"),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,8 +98,8 @@ def _collect(stream: IO[bytes], into: list[bytes]) -> None:
 
 def _sweep(repository: Repository) -> None:
     """Remove what a killed writer left. Only called under the lock, so nobody is using it."""
-    for folder, pattern in ((repository.git_dir / "objects" / "pack", "tmp_*"), (repository.git_dir, "fast_import_crash_*")):
-        for path in folder.glob(pattern):
+    for pattern in ("objects/pack/tmp_*", "fast_import_crash_*"):
+        for path in repository.git_dir.glob(pattern):
             path.unlink(missing_ok=True)
 
 

@@ -85,7 +85,9 @@ def write_loose(git_dir: Path, kind: str, body: bytes) -> str:
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise StateError(f"cannot write into the git store {git_dir}: {error.strerror}; free space or fix its rights") from error
+        raise StateError(
+            f"cannot write into the git store {git_dir}: {error.strerror}; free space or correct its rights"
+        ) from error
     return id_
 
 

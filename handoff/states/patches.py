@@ -16,6 +16,9 @@ from handoff.states.editors import Misfit, encoded, lines_of
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _INDEX = re.compile(rb"index ([0-9a-f]{4,40})\.\.([0-9a-f]{4,40})")
 
+_SECTIONS = ("*** Add", "*** Delete", "*** Update", "*** End Patch")
+_EXTENDED = (b"old mode ", b"similarity index ", b"dissimilarity index ")
+
 Read = Callable[[str], bytes | None]
 
 
@@ -25,6 +28,8 @@ class Hunk(NamedTuple):
     start: int
     old: list[bytes]
     new: list[bytes]
+    new_start: int = 0
+    """The line where ``new`` begins in the patched file."""
 
 
 class FilePatch(NamedTuple):
@@ -54,14 +59,21 @@ def is_begin_patch(text: str) -> bool:
     return text.lstrip().startswith("*** Begin Patch")
 
 
-def apply_patch(text: str, read: Read, strip: int = 1) -> list[Change]:
-    """What a patch leaves of each file it names. ``read`` gives a file's present bytes. ``Misfit`` if it does not fit."""
+def apply_patch(text: str, read: Read, strip: int = 1, *, is_reversed: bool = False) -> list[Change]:
+    """What a patch leaves of each file it names. ``read`` gives a file's present bytes. ``Misfit``: it does not fit."""
     if is_begin_patch(text):
         return list(_apply_begin_patch(text, read))
     patches = parse_unified(text)
     if not patches:
         raise Misfit("no file is named in the patch")
+    if is_reversed:
+        patches = [_reversed(patch) for patch in reversed(patches)]
     return [change for patch in patches for change in apply_file(patch, read, strip)]
+
+
+def _reversed(patch: FilePatch) -> FilePatch:
+    hunks = [Hunk(hunk.new_start, hunk.new, hunk.old, hunk.start) for hunk in patch.hunks]
+    return FilePatch(patch.new_path, patch.old_path, hunks, None, False, patch.after, patch.before, patch.is_binary)
 
 
 def apply_file(patch: FilePatch, read: Read, strip: int = 1) -> Iterator[Change]:
@@ -143,8 +155,12 @@ def parse_unified(text: str) -> list[FilePatch]:
 
 
 def _git_file(lines: list[bytes], at: int) -> tuple[FilePatch, int]:
+    old: str | None
+    new: str | None
     old, new = _git_paths(lines[at][len(b"diff --git ") :])
-    mode = before = after = None
+    mode: str | None = None
+    before: str | None = None
+    after: str | None = None
     is_copy = is_binary = False
     at += 1
     while at < len(lines):
@@ -168,9 +184,7 @@ def _git_file(lines: list[bytes], at: int) -> tuple[FilePatch, int]:
             old, new = _header_path(line[4:]), _header_path(lines[at + 1][4:])
             at += 2
             break
-        elif line.startswith((b"diff --git ", b"@@ ")):
-            break
-        elif not line.startswith((b"old mode ", b"similarity index ", b"dissimilarity index ")) and not is_binary:
+        elif line.startswith((b"diff --git ", b"@@ ")) or not (is_binary or line.startswith(_EXTENDED)):
             break
         at += 1
     hunks, at = _hunks(lines, at)
@@ -240,7 +254,7 @@ def _hunks(lines: list[bytes], at: int) -> tuple[list[Hunk], int]:
         if at < len(lines) and lines[at].startswith(b"\\"):
             _open_end(lines[at - 1][:1], old, new)
             at += 1
-        hunks.append(Hunk(start, old, new))
+        hunks.append(Hunk(start, old, new, int(match[3])))
     return hunks, at
 
 
@@ -278,7 +292,7 @@ def _apply_begin_patch(text: str, read: Read) -> Iterator[Change]:
                 target = lines[at][13:].strip()
                 at += 1
             end = at
-            while end < len(lines) and not lines[end].startswith(("*** Add", "*** Delete", "*** Update", "*** End Patch")):
+            while end < len(lines) and not lines[end].startswith(_SECTIONS):
                 end += 1
             data = read(path)
             if data is None:

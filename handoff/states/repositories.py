@@ -17,7 +17,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from handoff.errors import StateError
@@ -92,7 +91,7 @@ class Repositories:
     def __enter__(self) -> Repositories:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -150,7 +149,8 @@ def _source_arguments(repo: str, source: str | Path) -> tuple[str, Mapping[str, 
     if not local.is_dir():
         raise StateError(f"{repo!r} is mapped to {source}, which is not a folder; correct the mapping")
     # The caller named this folder, so its owner need not be the current user.
-    return str(local), git_environment() | {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    return str(local), git_environment() | trusted
 
 
 def _make_mirror(repo: str, source: str | Path, mirror: Path) -> None:
@@ -183,8 +183,10 @@ def _update_mirror(repo: str, source: str | Path, repository: Repository) -> Non
     where, environment = _source_arguments(repo, source)
     with repository.lock():
         done = subprocess.run(
-            [git_program(), "--git-dir", str(repository.git_dir), "fetch", "--quiet", "--", where]
-            + ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"],
+            [
+                *(git_program(), "--git-dir", str(repository.git_dir), "fetch", "--quiet", "--", where),
+                *("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
+            ],
             capture_output=True,
             check=False,
             env=environment,
@@ -221,7 +223,7 @@ class Repository:
     def __enter__(self) -> Repository:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -248,7 +250,7 @@ class Repository:
 
     # -- objects --------------------------------------------------------------------------------
 
-    def object(self, name: str) -> tuple[str, str, bytes] | None:
+    def find(self, name: str) -> tuple[str, str, bytes] | None:
         """(id, kind, body) of one object by id, or ``<commit>^{tree}``; ``None`` when it is not here."""
         pipe_in, pipe_out = self._pipes()
         try:
@@ -269,7 +271,7 @@ class Repository:
 
     def blob(self, id_: str) -> bytes:
         """The content of one blob."""
-        found = self.object(id_)
+        found = self.find(id_)
         if found is None or found[1] != "blob":
             raise StateError(f"blob {id_} is missing in {self.git_dir}; fetch the repository again")
         return found[2]
@@ -278,7 +280,7 @@ class Repository:
         """One level of a tree. ``StateError`` when it is missing or unsafe."""
         known = self._trees.get(tree)
         if known is None:
-            found = self.object(tree)
+            found = self.find(tree)
             if found is None or found[1] != "tree":
                 raise StateError(f"tree {tree} is missing in {self.git_dir}; run the replay of its shard again")
             known = parse_tree(found[2], tree)
@@ -305,12 +307,12 @@ class Repository:
         """Whether ``commit`` (7 to 40 hex digits) is a commit in this repository. A branch name is not one."""
         if not _COMMIT.fullmatch(commit):
             return False
-        found = self.object(f"{commit}^{{commit}}")
+        found = self.find(f"{commit}^{{commit}}")
         return found is not None
 
     def commit_id(self, commit: str) -> str:
         """The full id of a commit given by a unique prefix. ``StateError`` when there is none."""
-        found = self.object(f"{commit}^{{commit}}") if _COMMIT.fullmatch(commit) else None
+        found = self.find(f"{commit}^{{commit}}") if _COMMIT.fullmatch(commit) else None
         if found is None:
             raise StateError(
                 f"{self.name!r} has no commit {commit!r}; check the recording's base commit (a branch name is none), "
@@ -320,7 +322,7 @@ class Repository:
 
     def tree_of(self, commit: str) -> str:
         """The tree id of a commit. ``StateError`` when the commit is not here."""
-        found = self.object(f"{self.commit_id(commit)}^{{tree}}")
+        found = self.find(f"{self.commit_id(commit)}^{{tree}}")
         if found is None:
             raise StateError(f"the tree of commit {commit} is missing in {self.git_dir}; fetch the repository again")
         return found[0]
@@ -388,9 +390,8 @@ class Repository:
         if tree_a == tree_b:
             return ""
         only = [] if paths is None else ["--", *paths]
-        out = self.git(
-            "--literal-pathspecs", "diff-tree", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", tree_a, tree_b, *only
-        )
+        how = ("-p", "--no-ext-diff", "--no-textconv", "--no-renames")
+        out = self.git("--literal-pathspecs", "diff-tree", *how, tree_a, tree_b, *only)
         return out.decode("utf-8", "replace")
 
     # -- writing --------------------------------------------------------------------------------

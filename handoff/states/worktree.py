@@ -22,7 +22,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from handoff.errors import StateError
 from handoff.states.objects import (
@@ -126,7 +125,7 @@ class WorkTree:
     def __enter__(self) -> WorkTree:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -180,7 +179,7 @@ def _template(repository: Repository, base_commit: str, base_tree: str) -> Path:
 
 
 def _make_git(repository: Repository, base_commit: str, git_dir: Path) -> None:
-    """A repository with the base commit and its ancestors. Objects are copied: an alternate would show later history."""
+    """A repository of the base commit and its ancestors. Objects are copied: an alternate would show later history."""
     for folder in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
         (git_dir / folder).mkdir(parents=True)
     (git_dir / "HEAD").write_text("ref: refs/heads/main\n")
@@ -189,7 +188,10 @@ def _make_git(repository: Repository, base_commit: str, git_dir: Path) -> None:
     # Bytes on disk are the bytes of the state: no line end conversion, keyword or filter, whatever .gitattributes says.
     (git_dir / "info/attributes").write_text("* -text -ident -filter -working-tree-encoding\n")
     listed = subprocess.Popen(
-        [git_program(), "--git-dir", str(repository.git_dir), "pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"],
+        [
+            *(git_program(), "--git-dir", str(repository.git_dir)),
+            *("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=git_environment(),
@@ -279,7 +281,10 @@ def _copy(source: Path, target: Path) -> None:
     program = shutil.which("cp")
     if program is not None:
         done = subprocess.run(
-            [program, "-a", "--reflink=auto", f"{source}/.", str(target)], capture_output=True, check=False, env=git_environment()
+            [program, "-a", "--reflink=auto", f"{source}/.", str(target)],
+            capture_output=True,
+            check=False,
+            env=git_environment(),
         )
         if done.returncode == 0:
             return
@@ -475,11 +480,11 @@ def _stored(
 ) -> tuple[str, str] | None:
     """Store one file or link as a blob; ``None`` for anything that git does not keep."""
     if stat.S_ISLNK(status.st_mode):
-        return SYMLINK, write_loose(repository.git_dir, "blob", os.readlink(path))
+        return SYMLINK, write_loose(repository.git_dir, "blob", os.readlink(path))  # noqa: PTH115 - a Path would not keep bytes
     if not stat.S_ISREG(status.st_mode):
         return None
     if status.st_size > LARGEST_FILE:
-        raise StateError(f"{text_path(path)} has {status.st_size} bytes; files over {LARGEST_FILE} are not stored in a state")
+        raise StateError(f"{text_path(path)} has {status.st_size} bytes; a state stores files up to {LARGEST_FILE}")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(LARGEST_FILE + 1)
@@ -494,8 +499,10 @@ def _ignored(root: Path, repository: Repository, paths: list[str]) -> list[str]:
     if not paths:
         return []
     done = subprocess.run(
-        [git_program(), "--git-dir", str(repository.git_dir), "--work-tree", str(root), "-c", "core.bare=false"]
-        + ["-c", "core.excludesFile=", "-c", "core.fsmonitor=false", "check-ignore", "--no-index", "-z", "--stdin"],
+        [
+            *(git_program(), "--git-dir", str(repository.git_dir), "--work-tree", str(root), "-c", "core.bare=false"),
+            *("-c", "core.excludesFile=", "-c", "core.fsmonitor=false", "check-ignore", "--no-index", "-z", "--stdin"),
+        ],
         input=b"\0".join(map(byte_path, paths)) + b"\0",
         capture_output=True,
         check=False,
@@ -503,6 +510,7 @@ def _ignored(root: Path, repository: Repository, paths: list[str]) -> list[str]:
         env=git_environment(),
     )
     if done.returncode not in (0, 1):  # 1: none is ignored
-        raise StateError(f"the ignore rules of {root} cannot be read: {done.stderr.decode('utf-8', 'replace').strip()[-300:]}")
+        said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+        raise StateError(f"the ignore rules of {root} cannot be read: {said}")
     asked: Mapping[str, None] = dict.fromkeys(paths)
     return [path for path in map(text_path, done.stdout.split(b"\0")) if path in asked]

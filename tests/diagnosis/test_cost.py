@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handoff.diagnosis.cost import (
     Cap,
@@ -79,6 +81,9 @@ def test_a_hunk_is_present_when_its_lines_stand_in_its_place():
     assert hunks_present(BASE, FIXED, HALF) == {0}
     assert hunks_present(BASE, FIXED, b"zero\n" + HALF) == {0}, "lines added elsewhere do not hide it"
     assert hunks_present(BASE, FIXED, BASE) == set()
+    assert hunks_present(BASE, FIXED, HALF.replace(b"one\n", b"1\n").replace(b"TWO\n", b"TWO\nmore\n")) == {0}
+    assert hunks_present(BASE, BASE.replace(b"two\n", b""), BASE.replace(b"two\n", b"")) == {0}, "a deletion"
+    assert hunks_present(BASE, BASE.replace(b"two\n", b""), BASE) == set()
     assert hunks_present(BASE, FIXED, None) == set()
     assert hunks_present(None, b"new\n", b"new\n") == {0}
 
@@ -91,3 +96,16 @@ def test_only_hunks_that_were_there_can_be_destroyed():
     assert destroyed(HALF, BASE) == (1, 1, 1)
     assert destroyed(FIXED, None) == (2, 2, 2)
     assert destroyed(BASE, BASE) == (0, 0, 0)
+
+
+lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d"]), max_size=8).map(b"".join)
+
+
+@given(lines, lines)
+def test_the_reference_has_all_of_its_hunks_and_the_base_has_none_that_it_could_lose(base, reference):
+    """Doing nothing to the solution destroys nothing, and the count never exceeds what was there."""
+    whole = destroyed_fixes(base={"a": base}, reference={"a": reference}, at_h={"a": reference}, final={"a": reference})
+    assert whole.value == 0
+    undone = destroyed_fixes(base={"a": base}, reference={"a": reference}, at_h={"a": reference}, final={"a": base})
+    assert undone.denominator == whole.denominator >= undone.value >= 0
+    assert (whole.denominator > 0) == (base != reference)

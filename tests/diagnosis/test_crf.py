@@ -55,8 +55,7 @@ def test_the_window_is_no_wider_than_the_recorded_continuation():
     gold = Gold(3, ((1, "read", "a.py", True), (3, "edit", "a.py", False)))
     assert gold.window() == 3
     assert Gold(40, ()).window() == 10
-    assert gold.within(2) == [("read", "a.py")]
-    assert gold.necessary(3) == {("read", "a.py")}
+    assert [gold.count(w) for w in (0, 1, 2, 3, None)] == [0, 1, 1, 2, 2]
 
 
 def test_the_nearest_of_several_continuations_counts():

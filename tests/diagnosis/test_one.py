@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections import namedtuple
+
 import pytest
 
 from handoff.diagnosis import METRICS, Cap, Gold, diagnose
@@ -108,11 +109,11 @@ def test_the_diff_rule_needs_to_know_what_is_changed_at_h():
     assert values(changed=["a.py"])["si_chance_diff"] == 0
 
 
-def test_keys_may_be_pairs_lake_rows_or_structs():
-    Key = msgspec.defstruct("Key", [("kind", str), ("target", str)])
-    as_rows = [[{"kind": k, "target": t} for k, t in step] for step in STEPS]
-    as_structs = [[Key(k, t) for k, t in step] for step in STEPS]
-    assert values(steps=as_rows) == values(steps=as_structs) == values(steps=[[list(k) for k in s] for s in STEPS])
+def test_keys_may_be_named_pairs_lists_or_lake_rows():
+    Key = namedtuple("Key", "kind target")
+    forms = (lambda k, t: Key(k, t), lambda k, t: [k, t], lambda k, t: {"kind": k, "target": t})
+    for form in forms:
+        assert values(steps=[[form(*key) for key in step] for step in STEPS]) == values()
 
 
 def test_a_run_that_did_nothing_has_reasons_instead_of_zeros():

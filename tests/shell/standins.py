@@ -104,6 +104,8 @@ class Stages:
 
     def injected_handoffs(self, project: Project, shard: str, run_tests: Any = None) -> Written:
         def rows() -> list[dict[str, Any]]:
+            if run_tests is not None:
+                assert run_tests("somewhere/else", "base", "tree") is None  # only the embedded world's tests run
             heads = project.lake.rows("raw_trajectories", shard=shard)
             return [
                 {"point_id": identify("p", head["trajectory_id"], h), "trajectory_id": head["trajectory_id"],
@@ -113,7 +115,9 @@ class Stages:
                 for head in heads for h in (1, 2)
             ]  # fmt: skip
 
-        inputs = inputs_of("injected_handoffs", project.lake, ("repository_states", {"shard": shard}))
+        inputs = inputs_of(
+            "injected_handoffs", project.lake, ("repository_states", {"shard": shard}), settings=run_tests is not None
+        )
         return self._write(project, "injected_handoffs", inputs, rows, shard=shard)
 
     def view_renderings(self, project: Project, shard: str) -> Written:
@@ -129,7 +133,7 @@ class Stages:
         inputs = inputs_of("view_renderings", project.lake, ("injected_handoffs", {"shard": shard}))
         return self._write(project, "view_renderings", inputs, rows, shard=shard)
 
-    def adversarial_variants(self, project: Project, round: str, shard: str, cells: tuple[str, ...] = ()) -> Written:
+    def adversarial_variants(self, project: Project, round: str, shard: str) -> Written:
         def rows() -> list[dict[str, Any]]:
             points = project.lake.rows("injected_handoffs", shard=shard)
             return [
@@ -138,9 +142,7 @@ class Stages:
                 for p in points
             ]  # fmt: skip
 
-        inputs = inputs_of(
-            "adversarial_variants", project.lake, ("injected_handoffs", {"shard": shard}), settings=cells
-        )
+        inputs = inputs_of("adversarial_variants", project.lake, ("injected_handoffs", {"shard": shard}))
         return self._write(project, "adversarial_variants", inputs, rows, round=round, shard=shard)
 
     def takeover_runs(
@@ -151,7 +153,7 @@ class Stages:
             return [
                 {"takeover_id": identify("k", v["view_id"], arm, round), "point_id": v["point_id"],
                  "view_id": v["view_id"],
-                 "view": v["view"], "tier": "none", "purpose": "collect", "arm": arm, "successor": "policy",
+                 "view": v["view"], "tier": None, "purpose": "collect", "arm": arm, "successor": "policy",
                  "successor_digest": "m", "seed": 0, "provenance": "executed", "status": "submitted",
                  "solved": n % 2 == 0,
                  "steps": 3 + n % 5, "first_prompt_tokens": 10, "prompt_tokens": 100, "destroyed_fixes": 0,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +33,22 @@ def lake_bytes(project: Project) -> dict[str, bytes]:
     return {str(p.relative_to(project.root)): p.read_bytes() for p in sorted(project.lake.root.rglob("*.parquet"))}
 
 
-def test_the_whole_graph_runs_once_and_a_second_run_does_nothing(project: Project, stages: Stages) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_whole_graph_runs_once_and_a_second_run_does_nothing(project: Project, stages: Stages, rounds: int) -> None:
     """Every partition is made by one run in order; a repeated run starts none, calls no stage and changes no byte."""
     for shard in SHARDS:
         drop(project, f"{shard}.jsonl", shard.encode())
-    runs, seen = run(project)
-    stages_total = 2 * 4 + 2 * (3 + 5)
-    assert runs == 2 + 2 * 2
+    runs, seen = run(project, rounds)
+    stages_total = 2 * 4 + rounds * (3 + 5)
+    assert runs == 2 + rounds * 2
     assert [at.done for at in seen if at.written] == list(range(1, stages_total + 1))
     assert {at.total for at in seen} == {stages_total}
     assert [at.partition for at in seen if at.stage == "takeover_runs" and at.written] == [
-        "r000|kata-test",
-        "r001|kata-test",
+        f"r00{n}|kata-test" for n in range(rounds)
     ]  # nobody takes demonstrations over
     assert any(at.within == (2, 3) for at in seen)
     before, calls = lake_bytes(project), dict(stages.calls)
-    runs, seen = run(project)
+    runs, seen = run(project, rounds)
     assert runs == 0
     assert all(at.is_skipped for at in seen)
     assert len(seen) == stages_total
@@ -144,9 +142,10 @@ def test_the_command_prints_stages_and_no_noise_of_the_orchestrator(
     assert err == ""
 
 
-def test_the_driver_starts_without_great_expectations_and_mlflow() -> None:
-    """What a repeated run needs loads fast."""
-    code = "import sys, handoff_assets.driver; print({'great_expectations', 'mlflow', 'pandas'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "great_expectations" not in done.stdout
-    assert "mlflow" not in done.stdout
+def test_two_uis_never_open_on_one_instance(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    """Both would run its sensors; the second says so and leaves."""
+    open_instance(project.root).dispose()
+    with (project.root / "dagster" / "ui.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert main(["--data", str(project.root), "--ui", "3999"]) == 1
+    assert "already open" in capfd.readouterr().err

@@ -21,16 +21,16 @@ from dagster import (
 from sensors.schedules import close_round_sensor, next_round, round_schedule
 
 
-@pytest.fixture
-def instance() -> Iterator[DagsterInstance]:
-    """Schedules want a whole instance."""
-    with instance_for_test() as made:
-        yield made
-
-
 def materialize(instance: DagsterInstance, table: str, *partitions: str) -> None:
     for partition in partitions:
         instance.report_runless_asset_event(AssetMaterialization(table, partition=partition))
+
+
+@pytest.fixture
+def whole_instance() -> Iterator[DagsterInstance]:
+    """Schedules want an instance on disk."""
+    with instance_for_test() as made:
+        yield made
 
 
 def tick(instance: DagsterInstance) -> list[RunRequest] | str:
@@ -57,24 +57,26 @@ def test_the_schedule_is_off_until_someone_switches_it_on() -> None:
     assert round_schedule.default_status is DefaultScheduleStatus.STOPPED
 
 
-def test_the_schedule_starts_one_run_per_shard_that_was_read_and_can_be_taken_over(instance: DagsterInstance) -> None:
+def test_the_schedule_starts_one_run_per_shard_that_was_read_and_can_be_taken_over(
+    whole_instance: DagsterInstance,
+) -> None:
     """Demonstrations are not; neither is a shard whose views are not there yet."""
-    assert "no shard has been read yet" in str(tick(instance))
-    materialize(instance, "view_renderings", "a", "b", "kata-expert")
-    materialize(instance, "raw_trajectories", "c")
-    instance.add_dynamic_partitions("round", ["r000", "r004"])
-    requests = tick(instance)
+    assert "no shard has been read yet" in str(tick(whole_instance))
+    materialize(whole_instance, "view_renderings", "a", "b", "kata-expert")
+    materialize(whole_instance, "raw_trajectories", "c")
+    whole_instance.add_dynamic_partitions("round", ["r000", "r004"])
+    requests = tick(whole_instance)
     assert isinstance(requests, list)
     assert [str(request.partition_key) for request in requests] == ["r005|a", "r005|b"]
     assert len({request.run_key for request in requests}) == 2
-    assert "r005" in instance.get_dynamic_partitions("round")
+    assert "r005" in whole_instance.get_dynamic_partitions("round")
 
 
-def test_no_round_is_started_while_the_last_one_runs(instance: DagsterInstance) -> None:
+def test_no_round_is_started_while_the_last_one_runs(whole_instance: DagsterInstance) -> None:
     """The schedule says so and waits."""
-    materialize(instance, "view_renderings", "a")
-    instance.create_run_for_job(_noop("takeover_job"), status=DagsterRunStatus.STARTED)
-    assert tick(instance) == "the last round is still running"
+    materialize(whole_instance, "view_renderings", "a")
+    whole_instance.create_run_for_job(_noop("takeover_job"), status=DagsterRunStatus.STARTED)
+    assert tick(whole_instance) == "the last round is still running"
 
 
 def test_a_round_is_closed_once_when_every_shard_is_diagnosed(instance: DagsterInstance) -> None:

@@ -82,6 +82,7 @@ def test_a_lost_answer_does_not_log_a_round_twice(
     assert len(tracker.sent) == 1
 
 
+@pytest.mark.slow
 def test_a_dead_server_is_given_up_within_seconds_and_the_round_waits(
     closed: Project, instance: DagsterInstance
 ) -> None:

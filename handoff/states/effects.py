@@ -1,0 +1,259 @@
+"""What one operation does to the files: every kind of ``actions.Operation``, carried out on ``WorkingFiles``.
+
+An operation that leaves files alone (a read, a test run) does nothing here. One whose effect cannot be derived marks
+what it may have touched as unknown; it is never guessed. One that cannot have happened on these files raises
+``Misfit``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import assert_never
+
+from handoff.actions import (
+    AppendFile,
+    ApplyPatch,
+    Copy,
+    Delete,
+    EditLines,
+    InsertLines,
+    Install,
+    ListFiles,
+    MakeDirectory,
+    Move,
+    Opaque,
+    Operation,
+    Other,
+    Read,
+    Replace,
+    Restore,
+    Run,
+    Search,
+    SetMode,
+    Undo,
+    Validate,
+    Vcs,
+    WriteFile,
+)
+from handoff.states import editors
+from handoff.states.editors import Misfit, encoded
+from handoff.states.importer import FileState
+from handoff.states.objects import text_path
+from handoff.states.patches import apply_patch
+from handoff.states.working import WorkingFiles
+
+EVERYTHING = ""
+"""The path that stands for any file, in the set of unknown ones."""
+_WRITES = re.compile(
+    rb"""open\([^)\n]*,\s*(?:mode\s*=\s*)?['"][wax+rb]*[wax+][+b]*['"]|write_(?:text|bytes)\(|\.writelines?\(|shutil\.|"""
+    rb"""os\.(?:rename|replace|remove|unlink|system)|subprocess|\bsed -i|writeFile"""
+)
+_QUOTED = re.compile(rb"""(['"])([\w./ -]{1,200})\1""")
+
+
+class Effects:
+    """Carries operations out, one trajectory long. ``unknown`` names files whose content cannot be derived now."""
+
+    def __init__(self, files: WorkingFiles) -> None:
+        self.files = files
+        self.unknown: dict[str, str] = {}
+        """Path → why. ``EVERYTHING``: any file may have changed."""
+        self._undo: dict[str, list[FileState]] = {}
+        self._index_differs = False
+        self._head_moved = False
+
+    def is_unknown(self, path: str) -> bool:
+        """Whether the content of ``path`` cannot be derived now."""
+        return EVERYTHING in self.unknown or path in self.unknown
+
+    def carry_out(self, operation: Operation) -> None:
+        """One operation. ``Misfit`` names the file in ``args[1]`` when there is one."""
+        match operation:
+            case Read() | Search() | ListFiles() | Validate() | Install() | Other():
+                return
+            case Run(target=target):
+                self._run_script(target)
+            case WriteFile(path=path, text=text, must_be_new=must_be_new):
+                self._write(path, encoded(text), must_be_new)
+            case AppendFile(path=path, text=text):
+                self._edit(path, lambda data: data + encoded(text), may_be_new=True)
+            case Replace(path=path, old=old, new=new, count=count):
+                self._edit(path, lambda data: editors.replace(data, old, new, count))
+            case InsertLines(path=path, line=line, text=text):
+                self._edit(path, lambda data: editors.insert_lines(data, line, text))
+            case EditLines(path=path, first=first, last=last, text=text):
+                self._edit(path, lambda data: editors.edit_lines(data, first, last, text))
+            case ApplyPatch():
+                self._patch(operation)
+            case Move(source=source, target=target):
+                self._transfer(source, target, removes=True)
+            case Copy(source=source, target=target):
+                self._transfer(source, target, removes=False)
+            case Delete(path=path):
+                self._delete(path)
+            case MakeDirectory(path=path):
+                if place := self.files.locate(path):
+                    self.files.make_folder(place)
+            case SetMode(path=path, is_executable=is_executable):
+                self._set_mode(path, is_executable)
+            case Restore(paths=paths, ref=ref):
+                self._restore(paths, ref)
+            case Undo(path=path):
+                self._undo_last(path)
+            case Vcs(verb=verb):
+                self._vcs(verb)
+            case Opaque(reason=reason, paths=paths, is_possible=is_possible):
+                if not is_possible:
+                    self.forget(reason, paths)
+            case _:
+                assert_never(operation)
+
+    def forget(self, reason: str, paths: tuple[str, ...]) -> None:
+        """The content of ``paths`` (none named: of every file) cannot be derived from here on."""
+        for path in paths or (".",):
+            place = self.files.locate(path)
+            if place is not None:  # the root is EVERYTHING
+                self.unknown.setdefault(place, reason)
+
+    def _run_script(self, target: str) -> None:
+        """A script the predecessor wrote and ran: when its text writes files, what it left is not known."""
+        place = self.files.locate(target)
+        data = self.files.read(place) if place and place in self.files.differing else None
+        if data is None or not _WRITES.search(data):
+            return
+        named = {text_path(match[2]) for match in _QUOTED.finditer(data)}
+        inside = sorted(item for path in named if (item := self.files.locate(path)) and self.files.get(item) is not None)
+        self.forget(f"{place} was run, and it writes files", tuple(inside))
+
+    # -- one file ---------------------------------------------------------------------------------
+
+    def _write(self, path: str, data: bytes, must_be_new: bool) -> None:
+        place = self.files.locate(path)
+        if not place:
+            return  # outside the repository: not part of the state
+        if must_be_new and not self.is_unknown(place) and self.files.get(place) is not None:
+            raise Misfit("the tool does not overwrite, and the file exists", place)
+        self._remember(place)
+        self.files.put(place, data)
+        self.unknown.pop(place, None)
+
+    def _edit(self, path: str, change: Callable[[bytes], bytes], *, may_be_new: bool = False) -> None:
+        place = self.files.locate(path)
+        if not place or self.is_unknown(place):
+            return
+        data = self.files.read(place)
+        if data is None:
+            if not may_be_new:
+                raise Misfit("the file does not exist", place)
+            data = b""
+        try:
+            after = change(data)
+        except Misfit as misfit:
+            raise Misfit(str(misfit), place) from misfit
+        self._remember(place)
+        self.files.put(place, after)
+
+    def _remember(self, place: str) -> None:
+        self._undo.setdefault(place, []).append(self.files.get(place))
+
+    def _undo_last(self, path: str) -> None:
+        place = self.files.locate(path)
+        if not place or self.is_unknown(place):
+            return
+        if not self._undo.get(place):
+            raise Misfit("there is no edit to undo", place)
+        self.files.set_state(place, self._undo[place].pop())
+
+    def _set_mode(self, path: str, is_executable: bool) -> None:
+        place = self.files.locate(path)
+        if place and self.files.get(place) is not None:
+            self.files.set_state(place, self.files.with_mode(self.files.get(place), is_executable))
+
+    # -- several files ----------------------------------------------------------------------------
+
+    def _delete(self, path: str) -> None:
+        place = self.files.locate(path, follow_last=False)
+        if not place:
+            return
+        gone = [place] if self.files.get(place) is not None else list(self.files.below(place))
+        for item in gone:
+            self.files.set_state(item, None)
+            self.unknown.pop(item, None)
+        self.unknown.pop(place, None)
+
+    def _transfer(self, source: str, target: str, *, removes: bool) -> None:
+        old = self.files.locate(source, follow_last=not removes)
+        new = self.files.locate(target, follow_last=False)
+        if old is None and new:
+            self.forget(f"{source!r} lies outside the repository, so what it brought to {new!r} is not known", (new,))
+            return
+        if not old:
+            return
+        if new is None:  # moved out of the repository
+            if removes:
+                self._delete(old)
+            return
+        if self.files.is_folder(new):
+            new = f"{new}/{old.rsplit('/', 1)[-1]}".lstrip("/")
+        state = self.files.get(old)
+        sources = [old] if state is not None else list(self.files.below(old))
+        pairs = [(item, new + item[len(old) :]) for item in sources]
+        if not pairs:
+            if self.is_unknown(old):
+                self.forget(self.unknown.get(old, "moved from an unknown file"), (new,))
+                return
+            raise Misfit("the file to move or copy does not exist", old)
+        for item, place in pairs:
+            moved = self.files.get(item)
+            if self.is_unknown(item):
+                self.unknown.setdefault(place, self.unknown.get(item, "taken from a file that is unknown"))
+            else:
+                self.unknown.pop(place, None)
+            if removes:
+                self.files.set_state(item, None)
+                self.unknown.pop(item, None)
+            self.files.set_state(place, moved)
+
+    def _patch(self, patch: ApplyPatch) -> None:
+        root = f"{patch.root}/" if patch.root else ""
+
+        def read(path: str) -> bytes | None:
+            place = self.files.locate(root + path)
+            return self.files.read(place) if place else None
+
+        if EVERYTHING in self.unknown:
+            return
+        if any(place in self.unknown for path in patch.paths if (place := self.files.locate(path))):
+            self.forget("a patch on a file that is unknown", patch.paths)
+            return
+        for change in apply_patch(patch.text, read, patch.strip, is_reversed=patch.is_reversed):
+            place = self.files.locate(root + change.path)
+            if not place:
+                raise Misfit(f"{change.path!r} lies outside the repository")
+            self._remember(place)
+            if change.data is None:
+                self.files.set_state(place, None)
+            else:
+                self.files.put(place, change.data, change.mode)
+
+    def _restore(self, paths: tuple[str, ...], ref: str) -> None:
+        named = [place for path in paths if (place := self.files.locate(path)) is not None]
+        is_base = ref == "HEAD" and not self._head_moved and not self._index_differs
+        touched = sorted({*self.files.differing, *(path for path in self.unknown if path != EVERYTHING)})
+        for place in named:
+            inside = [path for path in touched if path == place or place == "" or path.startswith(f"{place}/")]
+            if not is_base:
+                self.forget(f"restored from {ref}, whose content is not known", tuple(inside or [place]))
+                continue
+            for path in inside:
+                if self.files.base(path) is not None:  # an untracked file stays
+                    self.files.set_state(path, self.files.base(path))
+                    self.unknown.pop(path, None)
+
+    def _vcs(self, verb: str) -> None:
+        """Only what moves the place that a later restore takes its content from."""
+        if verb == "add":
+            self._index_differs = True
+        elif verb in ("commit", "reset", "switch", "checkout"):
+            self._head_moved = True
