@@ -158,7 +158,12 @@ class Project:
 
     def repositories(self, shard: str) -> Repositories:
         """The repositories a shard's trajectories may name."""
-        return Repositories(self.git, {**self.settings.repositories, **self.shard(shard).repositories})
+        return Repositories(self.git, self.mapping(shard))
+
+    def mapping(self, shard: str) -> dict[str, str]:
+        """Repository name → source, as ``Repositories`` takes it. The embedded world's share one store."""
+        kata = {"kata/*": str(self.git / "kata.git")}
+        return {**kata, **self.settings.repositories, **self.shard(shard).repositories}
 
 
 def shard_name(file_name: str) -> str:

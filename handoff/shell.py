@@ -26,7 +26,8 @@ class Word(msgspec.Struct, frozen=True, gc=False):
 
     text: str
     is_literal: bool = True
-    """False when the shell would expand it: variable, glob, brace, tilde or substitution. ``text`` is then as written."""
+    """False when the shell would expand it: variable, glob, brace, tilde or substitution.
+    ``text`` is then as written."""
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):
@@ -86,19 +87,83 @@ _PLAIN = re.compile(
     r"""[ \t]*(?:
       (?P<join>&&|\|\||;|\|(?!&))
     | (?P<redirect>2>&1|2>[ ]?/dev/null)(?=[ \t;|]|$)
-    | (?P<word>(?:[A-Za-z0-9_./:@%+,=-]|'[^'\n\\$`]*'|"[^"\n\\$`!]*")+)(?=[ \t;|&]|$)
+    | (?P<word>(?:[A-Za-z0-9_./:@%+,=-]|'[^'\n\\$`\0\ud800-\udfff]*'|"[^"\n\\$`!\0\ud800-\udfff]*")+)(?=[ \t;|&]|$)
     )""",
     re.X,
 )
 _RESERVED = frozenset(
-    ["if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select", "time", "in", "coproc", "declare", "typeset", "export", "readonly", "local", "unset", "unsetenv", "{", "}", "!", "[", "[["]
+    [
+        "if",
+        "then",
+        "else",
+        "elif",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "function",
+        "select",
+        "time",
+        "in",
+        "coproc",
+        "declare",
+        "typeset",
+        "export",
+        "readonly",
+        "local",
+        "unset",
+        "unsetenv",
+        "{",
+        "}",
+        "!",
+        "[",
+        "[[",
+    ]
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 
+_HEREDOC = re.compile(
+    r"\A(?P<head>[^\n<>]*)(?: (?P<op>>>?) ?(?P<path>[\w./-]+))? ?<< ?'(?P<end>[A-Za-z_]+)'"
+    r"(?: (?P<op2>>>?) ?(?P<path2>[\w./-]+))?\n",
+    re.A,
+)
+
+
 def _simple(line: str) -> tuple[Command, ...]:
     """The commands of a plain line; empty when the line is anything but plain."""
+    if "<<" in line:
+        return _written(line)
+    return _words(line)
+
+
+def _written(line: str) -> tuple[Command, ...]:
+    """A plain line that ends in one quoted heredoc, the usual way of writing a file."""
+    match = _HEREDOC.match(line)
+    if match is None or (match["op"] is not None and match["op2"] is not None) or match["head"].rstrip().endswith(";"):
+        return ()
+    body = line[match.end() :].rstrip("\n")
+    end = match["end"]
+    text = body.removesuffix(end)
+    if len(text) == len(body) or (text and text[-1] != "\n") or f"\n{end}\n" in f"\n{text}":
+        return ()
+    if "\0" in text or "\r" in text or (not text.isascii() and _SURROGATE.search(text) is not None):
+        return ()
+    found = _words(match["head"])
+    if not found or found[-1].redirects or found[-1].words[-1].text.isdigit() or found[-1].words[-1].text == "-":
+        return ()
+    path = match["path"] or match["path2"]
+    redirects = (Redirect(match["op"] or match["op2"], Word(path)),) if path else ()
+    return (*found[:-1], msgspec.structs.replace(found[-1], redirects=redirects, stdin=Word(text)))
+
+
+def _words(line: str) -> tuple[Command, ...]:
+    """The commands of a plain line without a heredoc."""
     found: list[Command] = []
     words: list[Word] = []
     redirects: list[Redirect] = []
@@ -132,7 +197,7 @@ def _simple(line: str) -> tuple[Command, ...]:
                 if not words:
                     return ()
                 text = _QUOTED.sub(lambda m: m[1] if m[1] is not None else m[2], text)
-            elif not words and (text in _RESERVED or "=" in text):
+            elif not words and (text in _RESERVED or "=" in text or text == "-"):
                 return ()
             if redirects:
                 return ()
@@ -176,18 +241,33 @@ def _close(found: list[Command], first: int) -> None:
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 _GROUPS = frozenset(
-    ["subshell", "compound_statement", "if_statement", "for_statement", "while_statement", "case_statement", "c_style_for_statement", "function_definition"]
+    [
+        "subshell",
+        "compound_statement",
+        "if_statement",
+        "for_statement",
+        "while_statement",
+        "case_statement",
+        "c_style_for_statement",
+        "function_definition",
+    ]
 )
 _DEEPEST = 120
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def parse(line: str) -> tuple[Command, ...]:
     """The commands of any line, by the grammar."""
-    source = line.encode("utf-8", "surrogatepass")
+    has_surrogates = not line.isascii() and _SURROGATE.search(line) is not None
+    if has_surrogates:  # they have no UTF-8, so the grammar cannot see them
+        line = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", line)
+    source = line.encode()
     tree = _PARSER.parse(source)
     walk = _Walk(source)
     walk.visit(tree.root_node, connector="", scope=(), conditional=False)
-    return walk.finished(is_certain=not tree.root_node.has_error and not walk.is_lost)
+    return walk.finished(is_certain=not (tree.root_node.has_error or walk.is_lost or has_surrogates))
 
 
 class _Draft:
@@ -219,7 +299,7 @@ class _Walk:
         for draft in self.drafts:
             length[draft.pipeline] = length.get(draft.pipeline, 0) + 1
         place: dict[int, int] = {}
-        found = []
+        found: list[Command] = []
         for draft in self.drafts:
             position = place.get(draft.pipeline, 0)
             place[draft.pipeline] = position + 1
@@ -244,7 +324,7 @@ class _Walk:
         return self.numbers
 
     def text(self, node: tree_sitter.Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def visit(
         self,
@@ -313,7 +393,7 @@ class _Walk:
                 before = len(self.drafts)
                 self.visit(child, connector=between, scope=scope, conditional=maybe, pipeline=pipeline)
                 if len(self.drafts) > before:
-                    between = ";"
+                    between, pipeline = ";", None
                 if node.type != "list":
                     maybe = conditional
             elif child.is_named:
@@ -327,13 +407,11 @@ class _Walk:
         for child in node.named_children:
             if child.type == "comment":
                 continue
-            # `a && b 2>&1 | c` reads as a pipeline whose first member is `a && b`; to the shell it is `b` alone.
-            is_list = between != "|" and _unredirected(child).type == "list"
+            # `a && b 2>&1 | c` reads as a pipeline with the member `a && b`. To the shell the pipe before it reaches
+            # `a` alone, and the pipe after it starts from `b`.
             before = len(self.drafts)
-            self.visit(
-                child, connector=between, scope=scope, conditional=conditional, pipeline=None if is_list else inner
-            )
-            if is_list and len(self.drafts) > before:
+            self.visit(child, connector=between, scope=scope, conditional=conditional, pipeline=inner)
+            if _unredirected(child).type == "list" and len(self.drafts) > before:
                 inner, conditional = self.drafts[-1].pipeline, self.drafts[-1].conditional
             between = "|"
 
@@ -373,16 +451,16 @@ class _Walk:
         before = len(self.drafts)
         inner = pipeline if pipeline is not None else self.number()
         if body is not None:
-            own = inner if body.type in ("command", "pipeline", "redirected_statement") else None
+            own = inner if body.type not in _GROUPS else None
             self.visit(body, connector=connector, scope=scope, conditional=conditional, pipeline=own)
         if len(self.drafts) == before:
             self.drafts.append(_Draft(connector, scope, conditional, inner))
         draft = self.drafts[-1]
         is_group = body is not None and body.type in _GROUPS
-        if body is not None and body.type == "command":
+        if body is not None and not is_group:
             # The grammar drops a lone `-` before a heredoc.
             after = min((c.start_byte for c in node.children if c.start_byte >= body.end_byte), default=body.end_byte)
-            gap = self.source[body.end_byte : after].decode("utf-8", "surrogatepass").replace("\\\n", " ")
+            gap = self.source[body.end_byte : after].decode("utf-8", "replace").replace("\\\n", " ")
             draft.words.extend(Word(text) for text in gap.split())
         for child in node.children:
             if child.type in ("file_redirect", "heredoc_redirect", "herestring_redirect"):
@@ -452,7 +530,7 @@ class _Walk:
         last = self.source.rfind(b"\n", 0, end.start_byte) + 1
         if self.source.count(b"<<", self.source.rfind(b"\n", 0, start.start_byte) + 1, first) > 1 and body is not None:
             first = body.start_byte
-        text = self.source[first : max(first, last)].decode("utf-8", "surrogatepass")
+        text = self.source[first : max(first, last)].decode("utf-8", "replace")
         if node.children[0].type == "<<-" or any(c.type == "<<-" for c in node.children):
             text = re.sub(r"(?m)^\t+", "", text)
         if delimiter[:1] in "'\"\\":
@@ -493,7 +571,9 @@ class _Walk:
                 return Word(_DOUBLE_QUOTED.sub(lambda m: "" if m[1] == "\n" else m[1], inner), is_literal)
             case "concatenation":
                 parts = [self.word(child) for child in node.children]
-                return Word("".join(p.text for p in parts), all(p.is_literal for p in parts))
+                bare = "".join(self.text(c) if c.type == "word" or not c.is_named else "x" for c in node.children)
+                is_literal = all(p.is_literal for p in parts) and _GLOB.search(bare) is None
+                return Word("".join(p.text for p in parts), is_literal)
             case "command_name":
                 return self.word(node.children[0]) if node.children else Word(text)
             case _ if not node.is_named:
@@ -512,7 +592,22 @@ def _unredirected(node: tree_sitter.Node) -> tree_sitter.Node:
 
 
 _WORDS = frozenset(
-    ["word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "simple_expansion", "expansion", "variable_name", "arithmetic_expansion", "brace_expression", "extglob_pattern", "file_descriptor"]
+    [
+        "word",
+        "number",
+        "string",
+        "raw_string",
+        "ansi_c_string",
+        "translated_string",
+        "concatenation",
+        "simple_expansion",
+        "expansion",
+        "variable_name",
+        "arithmetic_expansion",
+        "brace_expression",
+        "extglob_pattern",
+        "file_descriptor",
+    ]
 )
 _DOUBLE_QUOTED = re.compile(r'\\(["\\$`]|\n)')
 _ESCAPED = re.compile(r"\\(.|\n)", re.S)
@@ -542,4 +637,3 @@ def _ansi_c(text: str) -> str:
         return _ANSI_C_NAMED.get(code, code)
 
     return _ANSI_C.sub(one, text)
-

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from functools import lru_cache
-
-import bpe_openai
+from typing import Any
 
 TOKENIZER = f"o200k_base@bpe-openai-{importlib.metadata.version('bpe-openai')}"
 """Name and version, written beside every count."""
@@ -15,8 +14,10 @@ MESSAGE_OVERHEAD = 4
 
 
 @lru_cache(maxsize=1)
-def _encoder() -> bpe_openai.BytePairEncoding:  # loading the vocabulary costs a second: only when counting
-    return bpe_openai.get_encoding("o200k_base")  # type: ignore[no-any-return]
+def _encoder() -> Any:
+    import bpe_openai  # it loads its vocabularies on import, which takes a second: only when counting
+
+    return bpe_openai.get_encoding("o200k_base")
 
 
 @lru_cache(maxsize=65_536)

@@ -12,6 +12,7 @@ import argparse
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -197,9 +198,11 @@ def open_ui(root: Path, port: int) -> NoReturn:
     except BlockingIOError as error:
         raise RunFailedError(f"the UI is already open on {root}; use that one, or stop it first") from error
     os.set_inheritable(lock, True)  # held as long as the UI runs
-    os.chdir(CHECKOUT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` leaves it ignored, and Dagster deaf
+    os.chdir(root / "dagster")  # Dagster warns of a dagster.yaml in any other folder that it starts in
     environment = {**os.environ, "DAGSTER_HOME": str(root / "dagster"), "HANDOFF_DATA": str(root)}
-    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(CHECKOUT / "workspace.yaml")]
+    quiet = "ignore:Function `dev_command` is superseded"
+    command = [sys.executable, "-W", quiet, "-m", "dagster", "dev", "--workspace", str(CHECKOUT / "workspace.yaml")]
     os.execve(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)], environment)
 
 

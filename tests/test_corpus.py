@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handoff import corpus
+from handoff.actions import context_of, trajectory_keys
 from handoff.adapters import ADAPTERS, Record, convert
 from handoff.adapters.framing import SourceFile
 from handoff.corpus.columns import HeadColumns, StepColumns, read_heads, read_steps
@@ -126,6 +127,18 @@ def test_the_tables_give_back_every_fixture(lake: Lake) -> None:
     assert all(trajectory_id(t) == id_ for id_, t in found)
     assert sum(len(t.steps) for _, t in found) == report.steps
     assert {t.format for _, t in found} == {adapter.format for adapter in ADAPTERS}
+
+
+def test_the_keys_of_every_step_are_stored_in_order(lake: Lake) -> None:
+    ingest(lake, FIXTURES)
+    stored = lake.rows("steps", ["keys"], shard="s")
+    expected = [
+        [{"kind": key.kind, "target": key.target} for key in keys]
+        for _, t in corpus.trajectories(lake, "s")
+        for keys in trajectory_keys(t.steps, context=context_of(t.format))
+    ]
+    assert [row["keys"] for row in stored] == expected
+    assert any(expected)
 
 
 def test_some_trajectories_can_be_asked_for(lake: Lake) -> None:
@@ -348,7 +361,7 @@ def test_damaged_bytes_give_a_trajectory_or_a_record_error(data: bytes, rng: ran
     except RecordError:
         return
     columns, heads = StepColumns(), HeadColumns()
-    columns.add(trajectory_id(found), found.steps, [()] * len(found.steps))
+    columns.add(trajectory_id(found), found.steps, trajectory_keys(found.steps, context=context_of(found.format)))
     heads.add("t", found, split="train", file="", record=1, sha256="")
     assert tuple(read_steps(columns.batch())) == found.steps
 

@@ -288,6 +288,7 @@ def test_cut_at_any_byte_the_run_goes_on_to_the_same_end(tmp_path: Path) -> None
         journal = Journal(tmp_path / "cut", sync="never")
         path = journal.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # truncating in place makes some file systems write to the disk
         path.write_bytes(data[:cut])
         walker = Walker(3)
         assert run(journal, PolicySuccessor(walker)) == expected

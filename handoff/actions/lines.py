@@ -1,12 +1,12 @@
-"""A shell line read as operations: wrappers, ``cd``, redirections, pipelines. What one program does is in ``programs.py``.
+"""A shell line read as operations: wrappers, ``cd``, redirections, pipelines.
+
+What one program does is in ``programs.py``.
 
 Redirections and heredocs write files when their text is known, and are ``Opaque`` with the file's path when it is not.
 A command that may have run not at all, or many times (branches, loops, after ``||``) changes files opaquely.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import msgspec
 
@@ -20,19 +20,58 @@ from handoff.actions.operations import (
     WriteFile,
     changed_paths,
 )
-from handoff.actions.paths import Context, is_outside, resolve, with_folder
+from handoff.actions.paths import Context, is_outside, is_unknown, resolve, with_folder
 from handoff.actions.programs import Call, operations_of, unwrapped
 from handoff.shell import Command, Word, commands
 
 Result = tuple[tuple[Operation, ...], Context]
 _DEEPEST = 6
 _NO_EFFECT = frozenset(
-    ["cd", "pushd", "popd", "export", "set", "unset", "true", "false", ":", "exit", "return", "echo", "printf", "sleep", "wait", "source", ".", "alias", "shopt", "ulimit", "trap", "test", "[", "[[", "local", "declare", "readonly", "typeset", "read", "clear", "break", "continue", "umask", "hash", "type", "which", "command"]
+    [
+        "cd",
+        "pushd",
+        "popd",
+        "export",
+        "set",
+        "unset",
+        "true",
+        "false",
+        ":",
+        "exit",
+        "return",
+        "echo",
+        "printf",
+        "sleep",
+        "wait",
+        "source",
+        ".",
+        "alias",
+        "shopt",
+        "ulimit",
+        "trap",
+        "test",
+        "[",
+        "[[",
+        "local",
+        "declare",
+        "readonly",
+        "typeset",
+        "read",
+        "clear",
+        "break",
+        "continue",
+        "umask",
+        "hash",
+        "type",
+        "which",
+        "command",
+    ]
 )
-_TAILS = frozenset(("head", "tail", "less", "more", "cat", "tee", "sort", "uniq", "wc", "cut", "tr", "nl", "column", "fold"))
+_TAILS = frozenset(
+    ("head", "tail", "less", "more", "cat", "tee", "sort", "uniq", "wc", "cut", "tr", "nl", "column", "fold")
+)
 
 
-@lru_cache(maxsize=16_384)
 def interpret_line(line: str, context: Context) -> Result:
     """The operations of a shell line in order, and the context after it (its folder only where the shell persists)."""
     found, after = _interpret(line, context, 0)
@@ -153,7 +192,11 @@ def write_of(target: Word, text: str | None, is_append: bool, here: Context, rea
     """A write of ``text`` (``None``: not known) to a file."""
     path = resolve(target.text, here)
     if not target.is_literal:
-        return Other(tool="write", target=path) if is_outside(path) else Opaque(reason=f"{reason} to an unknown file")
+        if is_outside(path) and not is_unknown(path):
+            return Other(tool="write", target=path)
+        return Opaque(reason=f"{reason} to an unknown file", paths=(".",))
+    if is_unknown(path):  # a literal name in a folder that is not known
+        return Opaque(reason=f"{reason} to an unknown file", paths=(".",))
     if is_outside(path) or path == ".":
         return Other(tool="write", target=path)
     if text is None:
@@ -192,9 +235,8 @@ def _printed(part: Command, program: str, words: tuple[Word, ...], parts: tuple[
         texts = [w.text for w in arguments]
         newline = "\n"
         while texts and texts[0] in ("-n", "-e", "-E", "-ne", "-en"):
-            if "e" in texts[0]:
-                if any("\\" in t for t in texts):
-                    return None
+            if "e" in texts[0] and any("\\" in t for t in texts):
+                return None
             if "n" in texts[0]:
                 newline = ""
             texts.pop(0)

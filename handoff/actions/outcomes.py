@@ -48,7 +48,9 @@ def did_not_happen(action: Action, observation: Observation) -> bool:
     is_shell = action.tool.lower() in _SHELL_LIKE
     if is_shell:
         head = observation.text[:400].lstrip()
-        return (observation.exit_code in (126, 127) and "&&" not in action.arguments and "\n" not in action.arguments) or (
+        return (
+            observation.exit_code in (126, 127) and "&&" not in action.arguments and "\n" not in action.arguments
+        ) or (
             head.startswith(("bash: syntax error", "/bin/bash: -c: line", "sh: 1: Syntax error"))
             and "syntax error" in head.lower()
         )
@@ -61,7 +63,22 @@ def did_not_happen(action: Action, observation: Observation) -> bool:
 
 
 _SHELL_LIKE = frozenset(
-    ["bash", "shell", "execute_bash", "terminal", "run_terminal_cmd", "shell_command", "exec_command", "bash_command", "run_shell_command", "execute_command", "run_command", "run_commands", "run", "local_shell"]
+    [
+        "bash",
+        "shell",
+        "execute_bash",
+        "terminal",
+        "run_terminal_cmd",
+        "shell_command",
+        "exec_command",
+        "bash_command",
+        "run_shell_command",
+        "execute_command",
+        "run_command",
+        "run_commands",
+        "run",
+        "local_shell",
+    ]
 )
 
 
@@ -81,9 +98,11 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun|subtests passed)\b")
+_COUNT = re.compile(
+    r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun|subtests passed)\b"
+)
 _PYTEST_LINE = re.compile(
-    r"^(?:=+ )?(?=[^\n]*\b\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b)"
+    r"^(?:=+ )?(?=[^\n]*\b\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b|(?:=+ )?no tests ran)"
     r"((?:\d+ [a-z ]+?(?:, )?)+|no tests ran)(?: in [\d.:]+ ?s?(?:econds)?[^\n=]*)?(?: =+)?[ \t\r]*$",
     re.M,
 )
@@ -131,11 +150,16 @@ def validation(operation: Operation, observation: Observation) -> Validation | N
     )
 
 
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = None
+    for found in pattern.finditer(text):  # noqa: B007  the last one is wanted
+        pass
+    return found
+
+
 def _summary(text: str, runner: str) -> tuple[int | None, int | None, tuple[str, ...]]:
     """Passed, failed and failing tests by the runner's last summary; ``None`` where it gives none."""
-    line = None
-    for line in _PYTEST_LINE.finditer(text):
-        pass
+    line = _last(_PYTEST_LINE, text)
     if line is not None and (" in " in line[0] or "=" in line[0]):
         counts = dict.fromkeys(("passed", "failed"), 0)
         for number, word in _COUNT.findall(line[0]):
@@ -145,9 +169,7 @@ def _summary(text: str, runner: str) -> tuple[int | None, int | None, tuple[str,
                 counts["failed"] += int(number)
         failing = tuple(dict.fromkeys(m[1] for m in _PYTEST_FAILING.finditer(text))) if counts["failed"] else ()
         return counts["passed"], counts["failed"], failing
-    ran = None
-    for ran in _UNITTEST_RAN.finditer(text):
-        pass
+    ran = _last(_UNITTEST_RAN, text)
     if ran is not None and (end := _UNITTEST_END.search(text, ran.end())):
         bad = sum(int(n) for _, n in _UNITTEST_COUNT.findall(end[2] or ""))
         if end[1] == "FAILED" and not bad:

@@ -46,7 +46,7 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
     base = context.cwd if cwd is None else cwd
     if path.startswith("/"):
         full = posixpath.normpath("/" + path.lstrip("/"))
-    elif path.startswith("~") or path.startswith("$"):
+    elif path.startswith(("~", "$")):
         return path
     elif not base:
         if "/" not in path and path not in ("", ".", ".."):
@@ -69,17 +69,19 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
 
 def is_outside(path: str) -> bool:
     """True for what ``resolve`` could not place in the repository's work tree, its ``.git`` folder included."""
-    return (
-        path.startswith(("/", "../", "~", "$"))
-        or path == ".."
-        or path == ".git"
-        or path.startswith(".git/")
-        or "\0" in path
-    )
+    return path.startswith(("/", "../", "~", "$", ".git/")) or path in ("..", ".git") or "\0" in path
+
+
+_OUTSIDE_VARIABLE = re.compile(r"\$\{?(?:HOME|TMPDIR|TMP|TEMP)\b")
+
+
+def is_unknown(path: str) -> bool:
+    """True for a path that begins with a variable: it may lie in the repository."""
+    return path.startswith("$") and _OUTSIDE_VARIABLE.match(path) is None
 
 
 def with_folder(context: Context, path: str) -> Context:
-    """The context after ``cd path``. The first absolute folder that could be a checkout is taken to be the repository."""
+    """The context after ``cd path``. The first absolute folder that could be a checkout is the repository."""
     if not context.prefixes and path.startswith("/") and _SANDBOX.match(path) is None:
         full = posixpath.normpath(path)
         if _NOT_A_REPOSITORY.match(full) is None:

@@ -35,7 +35,7 @@ from handoff.actions.operations import (
     WriteFile,
     patch_paths,
 )
-from handoff.actions.paths import Context, is_outside, resolve
+from handoff.actions.paths import Context, is_outside, is_unknown, resolve
 from handoff.shell import Word
 
 
@@ -169,9 +169,11 @@ def _reads(call: Call) -> list[Operation]:
 
 
 _SED_RANGE = re.compile(r"(\d+)(?:,\s*(\d+|\$))?\s*p;?")
-_SED_LITERAL = re.compile(r"s([/|#@,:!~])((?:(?!\1)[^\\\n])*)\1((?:(?!\1)[^\\\n])*)\1(g?)")
+_SED_LITERAL = re.compile(r"s([/|#@,:!~])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)")
 _SED_DELETE = re.compile(r"(\d+)(?:,(\d+|\$))?d")
-_REGEX_CHARACTERS = re.compile(r"[.*\[\]^$+?(){}|]")
+_REGEX_CHARACTERS = re.compile(r"[.*\[\]^$]")
+_AMPERSAND = re.compile(r"&")
+_SED_ESCAPE = re.compile(r"\\(.)")
 
 
 def _sed(call: Call) -> list[Operation]:
@@ -223,10 +225,12 @@ def _sed(call: Call) -> list[Operation]:
         return [Read(path=p, first=first, last=last, is_alone=alone) for p in paths]
     made: list[Operation] = []
     for path, file in zip(paths, files, strict=True):
-        if is_outside(path):
+        if is_unknown(path):
+            made.append(_whole("sed -i on files not named"))
+        elif is_outside(path):
             made.append(Other(tool="sed", target=path))
         elif any(c in file for c in "*?[{$"):
-            made.append(Opaque(reason="sed -i on files not named"))
+            made.append(_whole("sed -i on files not named"))
         else:
             exact = [_sed_edit(path, s, extended) for s in scripts] if is_known and not quiet else [None]
             known = [e for e in exact if e is not None]
@@ -238,8 +242,9 @@ def _sed_edit(path: str, script: str, extended: bool) -> Operation | None:
     """The same edit without sed, for the scripts where that is exact."""
     script = script.strip()
     if match := _SED_LITERAL.fullmatch(script):
-        _, old, new, everywhere = match.groups()
-        if everywhere and old and not _REGEX_CHARACTERS.search(old) and "&" not in new:
+        _, pattern, replacement, everywhere = match.groups()
+        old, new = _sed_text(pattern, _REGEX_CHARACTERS), _sed_text(replacement, _AMPERSAND)
+        if everywhere and old and new is not None and not extended:
             return Replace(path=path, old=old, new=new, count="all")
         return None
     if (match := _SED_DELETE.fullmatch(script)) and match[2] != "$":
@@ -249,10 +254,37 @@ def _sed_edit(path: str, script: str, extended: bool) -> Operation | None:
     return None
 
 
+def _sed_text(text: str, special: re.Pattern[str]) -> str | None:
+    """The literal text of one side of ``s/…/…/``; ``None`` when it is no literal text."""
+    if special.search(_SED_ESCAPE.sub("", text)) or any(c not in "./[]*^$&#@,:!~" for c in _SED_ESCAPE.findall(text)):
+        return None
+    return _SED_ESCAPE.sub(lambda m: m[1], text)
+
+
 # -- searching ----------------------------------------------------------------------------------
 
 _GREP_VALUED = frozenset(
-    ["-A", "-B", "-C", "-m", "-e", "-f", "--include", "--exclude", "--exclude-dir", "--color", "-g", "--glob", "-t", "--type", "-T", "--max-count", "-d", "-D", "-j"]
+    [
+        "-A",
+        "-B",
+        "-C",
+        "-m",
+        "-e",
+        "-f",
+        "--include",
+        "--exclude",
+        "--exclude-dir",
+        "--color",
+        "-g",
+        "--glob",
+        "-t",
+        "--type",
+        "-T",
+        "--max-count",
+        "-d",
+        "-D",
+        "-j",
+    ]
 )
 
 
@@ -292,7 +324,27 @@ def _find(call: Call) -> list[Operation]:
     return made
 
 
-_HARMLESS = frozenset(["grep", "egrep", "fgrep", "cat", "head", "tail", "wc", "ls", "echo", "file", "stat", "basename", "dirname", "md5sum", "sha1sum", "rg", "nl"])
+_HARMLESS = frozenset(
+    [
+        "grep",
+        "egrep",
+        "fgrep",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "ls",
+        "echo",
+        "file",
+        "stat",
+        "basename",
+        "dirname",
+        "md5sum",
+        "sha1sum",
+        "rg",
+        "nl",
+    ]
+)
 
 
 def _may_write(arguments: Sequence[str]) -> bool:
@@ -312,7 +364,7 @@ def _xargs(call: Call) -> list[Operation]:
     if not _may_write([w.text for w in rest]):
         return []
     if rest[0].text in ("sed", "rm", "mv", "cp", "touch", "perl", "git"):
-        return [Opaque(reason=f"xargs {rest[0].text}")]
+        return [_whole(f"xargs {rest[0].text}")]
     return [Run(target=f"xargs {rest[0].text}")]
 
 
@@ -329,10 +381,12 @@ def _tee(call: Call) -> list[Operation]:
         if word.text.startswith("-") or word.text.startswith("/dev/"):
             continue
         path = call.path(word.text)
-        if is_outside(path):
+        if is_unknown(path):
+            made.append(_whole("tee to an unknown file"))
+        elif is_outside(path):
             made.append(Other(tool="write", target=path))
         elif not word.is_literal:
-            made.append(Opaque(reason="tee to an unknown file"))
+            made.append(_whole("tee to an unknown file"))
         elif call.stdin is None:
             made.append(Opaque(reason="output of a pipe", paths=(path,)))
         elif any(a in ("-a", "--append") for a in call.arguments):
@@ -347,7 +401,9 @@ def _literal_paths(call: Call, valued: frozenset[str] = frozenset()) -> list[str
     plain = _plain(call.arguments, valued)
     wild = {w.text for w in call.words if not w.is_literal}
     paths = [call.path(p) for p in plain]
-    if any(text in wild and not is_outside(path) for text, path in zip(plain, paths, strict=True)):
+    if any(
+        (text in wild and not is_outside(path)) or is_unknown(path) for text, path in zip(plain, paths, strict=True)
+    ):
         return None
     return paths
 
@@ -356,7 +412,7 @@ def _move_or_copy(call: Call) -> list[Operation]:
     name = call.words[0].text
     paths = _literal_paths(call)
     if paths is None or any(a in ("-t", "--target-directory") for a in call.arguments):
-        return [Opaque(reason=f"{name} of files not named")]
+        return [_whole(f"{name} of files not named")]
     if len(paths) < 2:
         return []
     *sources, target = paths
@@ -381,14 +437,25 @@ def _under(folder: str, source: str) -> str:
 
 
 def _rm(call: Call) -> list[Operation]:
-    paths = _literal_paths(call)
-    if paths is None:
-        return [Opaque(reason="rm of files not named")]
     recursive = any(re.match(r"-\w*[rR]", a) or a == "--recursive" for a in call.arguments)
-    return [_guarded(p, Delete(path=p, is_recursive=recursive), "rm") for p in paths]
+    wild = {w.text for w in call.words if not w.is_literal}
+    made: list[Operation] = []
+    for text in _plain(call.arguments):
+        path = call.path(text)
+        if is_unknown(path):
+            made.append(_whole("rm of files not named"))
+        elif is_outside(path):
+            made.append(Other(tool="rm", target=path))
+        elif text in wild:
+            made.append(_whole("rm of files not named"))
+        else:
+            made.append(Delete(path=path, is_recursive=recursive))
+    return made
 
 
 def _guarded(path: str, operation: Operation, tool: str) -> Operation:
+    if is_unknown(path):
+        return _whole(f"{tool} of files not named")
     return Other(tool=tool, target=path) if is_outside(path) else operation
 
 
@@ -434,7 +501,7 @@ def _patch(call: Call) -> list[Operation]:
             reverse = True
     if call.stdin is None or any(a in ("-i", "-d") for a in call.arguments):
         named = [call.path(p) for p in _plain(call.arguments, valued)[:1]]
-        return [Opaque(reason="patch", paths=tuple(p for p in named if not is_outside(p)))]
+        return [Opaque(reason="patch", paths=tuple(p for p in named if not is_outside(p)) or (".",))]
     return [patch_of(call.stdin, strip, call.context, reverse)]
 
 
@@ -451,7 +518,34 @@ def patch_of(text: str, strip: int, context: Context, reverse: bool = False) -> 
 # -- git ----------------------------------------------------------------------------------------
 
 _QUIET_GIT = frozenset(
-    ["add", "commit", "tag", "fetch", "push", "remote", "config", "init", "branch", "notes", "gc", "fsck", "reflog", "rev-parse", "describe", "rev-list", "cat-file", "ls-remote", "shortlog", "var", "worktree", "bisect", "help", "version", "check-ignore", "merge-base"]
+    [
+        "add",
+        "commit",
+        "tag",
+        "fetch",
+        "push",
+        "remote",
+        "config",
+        "init",
+        "branch",
+        "notes",
+        "gc",
+        "fsck",
+        "reflog",
+        "rev-parse",
+        "describe",
+        "rev-list",
+        "cat-file",
+        "ls-remote",
+        "shortlog",
+        "var",
+        "worktree",
+        "bisect",
+        "help",
+        "version",
+        "check-ignore",
+        "merge-base",
+    ]
 )
 
 
@@ -499,7 +593,7 @@ def _git(call: Call) -> list[Operation]:
             strip = next((int(m[1]) for w in rest if (m := re.fullmatch(r"-p(\d+)", w.text))), 1)
             if inner.stdin is not None and not _plain([w.text for w in rest if w.text != "-"]):
                 return [patch_of(inner.stdin, strip, context, reverse)]
-            return [Opaque(reason=f"git {verb}")]
+            return [_whole(f"git {verb}")]
         case "rm":
             cached = any(w.text == "--cached" for w in rest)
             return [Vcs(verb=verb)] if cached else _rm(Call(inner.words, inner.stdin, context, False))
@@ -568,14 +662,71 @@ def _git_restore(verb: str, rest: Sequence[Word], call: Call) -> list[Operation]
 # -- running ------------------------------------------------------------------------------------
 
 _PYTEST_VALUED = frozenset(
-    ["-k", "-m", "-n", "-p", "-c", "-o", "-W", "--tb", "--maxfail", "--rootdir", "--deselect", "--ignore", "--timeout", "--cov", "--cov-report", "--durations", "--color", "--capture", "--basetemp", "--dist", "--override-ini", "--import-mode", "--confcutdir", "--junitxml", "--log-level"]
+    [
+        "-k",
+        "-m",
+        "-n",
+        "-p",
+        "-c",
+        "-o",
+        "-W",
+        "--tb",
+        "--maxfail",
+        "--rootdir",
+        "--deselect",
+        "--ignore",
+        "--timeout",
+        "--cov",
+        "--cov-report",
+        "--durations",
+        "--color",
+        "--capture",
+        "--basetemp",
+        "--dist",
+        "--override-ini",
+        "--import-mode",
+        "--confcutdir",
+        "--junitxml",
+        "--log-level",
+    ]
 )
 _UNITTEST_VALUED = frozenset(("-k", "-s", "-p", "-t", "--settings", "-j", "--parallel", "--tag", "-v2"))
 _TEST_PROGRAMS = frozenset(
-    ["pytest", "py.test", "tox", "nox", "nosetests", "unittest", "jest", "vitest", "mocha", "ctest", "rspec", "runtests.py", "behave", "trial"]
+    [
+        "pytest",
+        "py.test",
+        "tox",
+        "nox",
+        "nosetests",
+        "unittest",
+        "jest",
+        "vitest",
+        "mocha",
+        "ctest",
+        "rspec",
+        "runtests.py",
+        "behave",
+        "trial",
+    ]
 )
-_LINTERS = frozenset(["mypy", "flake8", "pylint", "pyflakes", "eslint", "tsc", "pyright", "shellcheck", "pycodestyle", "pydocstyle", "bandit"])
-_FORMATTERS = frozenset(["black", "isort", "autopep8", "yapf", "prettier", "gofmt", "rustfmt", "autoflake", "pyupgrade", "docformatter"])
+_LINTERS = frozenset(
+    [
+        "mypy",
+        "flake8",
+        "pylint",
+        "pyflakes",
+        "eslint",
+        "tsc",
+        "pyright",
+        "shellcheck",
+        "pycodestyle",
+        "pydocstyle",
+        "bandit",
+    ]
+)
+_FORMATTERS = frozenset(
+    ["black", "isort", "autopep8", "yapf", "prettier", "gofmt", "rustfmt", "autoflake", "pyupgrade", "docformatter"]
+)
 _BUILDERS = frozenset(["make", "cmake", "ninja", "gcc", "g++", "clang", "rustc", "javac", "bazel", "msbuild", "meson"])
 _PIPS = frozenset(["pip", "pip3", "pipx", "conda", "mamba", "apt", "apt-get", "yum", "dnf", "apk", "brew", "gem"])
 
@@ -656,9 +807,15 @@ def _python(call: Call) -> list[Operation]:
     return [Run(target=script)]
 
 
-_PY_OPEN = re.compile(r"""open\(\s*(?:[rf]?(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)|(?P<name>\w+))[^)\n]*?['"][wax]b?\+?['"]""")
-_PY_PATH_WRITE = re.compile(r"""Path\(\s*(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)\s*\)\s*\.\s*(?:write_text|write_bytes|unlink|touch)""")
-_PY_VARIABLE = re.compile(r"""^\s*(?P<name>\w+)\s*=\s*(?:\w+\.)?(?:Path\()?\s*(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)\)?\s*$""", re.M)
+_PY_OPEN = re.compile(
+    r"""open\(\s*(?:[rf]?(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)|(?P<name>\w+))[^)\n]*?['"][wax]b?\+?['"]"""
+)
+_PY_PATH_WRITE = re.compile(
+    r"""Path\(\s*(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)\s*\)\s*\.\s*(?:write_text|write_bytes|unlink|touch)"""
+)
+_PY_VARIABLE = re.compile(
+    r"""^\s*(?P<name>\w+)\s*=\s*(?:\w+\.)?(?:Path\()?\s*(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)\)?\s*$""", re.M
+)
 _PY_METHOD_WRITE = re.compile(r"\b(?P<name>\w+)\.(?:write_text|write_bytes|unlink|touch)\(")
 _PY_REMOVE = re.compile(r"""os\.(?:remove|unlink)\(\s*(?P<q>['"])(?P<path>[^'"\n]+)(?P=q)""")
 _PY_WRITES = re.compile(
@@ -762,7 +919,8 @@ def _build(call: Call) -> list[Operation]:
 def _package_manager(call: Call) -> list[Operation]:
     """npm, cargo, go, mvn, gradle and their like: the subcommand decides."""
     name = call.words[0].text.rsplit("/", 1)[-1]
-    plain = _plain(call.arguments, frozenset(("--prefix", "-C", "--manifest-path", "-p", "--package", "-run")))
+    own = call.arguments[: call.arguments.index("--")] if "--" in call.arguments else call.arguments
+    plain = _plain(own, frozenset(("--prefix", "-C", "--manifest-path", "-p", "--package", "-run")))
     if name in ("npx", "pnpx", "bunx"):
         return operations_of(plain[0], Call(call.words[1:], call.stdin, call.context, False)) if plain else []
     verb = plain[0] if plain else ""
@@ -833,7 +991,9 @@ def _awk(call: Call) -> list[Operation]:
 
 def _download(call: Call) -> list[Operation]:
     name = call.words[0].text
-    out = next((b for a, b in zip(call.arguments, call.arguments[1:], strict=False) if a in ("-o", "-O", "--output")), None)
+    out = next(
+        (b for a, b in zip(call.arguments, call.arguments[1:], strict=False) if a in ("-o", "-O", "--output")), None
+    )
     if out is None or out.startswith(("-", "http")):
         return [Run(target=name)] if name == "curl" and "-O" not in call.arguments else [Opaque(reason=name)]
     path = call.path(out)
@@ -880,14 +1040,40 @@ _PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(("py_compile", "compileall"), _compile),
     **dict.fromkeys(_BUILDERS, _build),
     **dict.fromkeys(
-        ["npm", "pnpm", "yarn", "bun", "npx", "pnpx", "bunx", "go", "cargo", "mvn", "mvnw", "gradle", "gradlew", "dotnet", "mix", "mise", "composer", "uv", "poetry", "pdm", "rye", "pipenv", "hatch"],
+        [
+            "npm",
+            "pnpm",
+            "yarn",
+            "bun",
+            "npx",
+            "pnpx",
+            "bunx",
+            "go",
+            "cargo",
+            "mvn",
+            "mvnw",
+            "gradle",
+            "gradlew",
+            "dotnet",
+            "mix",
+            "mise",
+            "composer",
+            "uv",
+            "poetry",
+            "pdm",
+            "rye",
+            "pipenv",
+            "hatch",
+        ],
         _package_manager,
     ),
     **dict.fromkeys(_PIPS, _install),
     **dict.fromkeys(("source", "."), _source),
     **dict.fromkeys(("bash", "sh", "zsh"), _shell_script),
     **dict.fromkeys(("curl", "wget"), _download),
-    **dict.fromkeys(("pwd", "whoami", "date", "env", "printenv", "uname", "id", "history", "hostname", "nproc"), _nothing),
+    **dict.fromkeys(
+        ("pwd", "whoami", "date", "env", "printenv", "uname", "id", "history", "hostname", "nproc"), _nothing
+    ),
 }
 _VERSIONED = re.compile(r"(python|pip|pypy)[\d.]+")
 

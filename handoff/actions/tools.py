@@ -6,6 +6,7 @@ Tool names differ between agents and drift between versions; what they do does n
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -35,12 +36,54 @@ from handoff.actions.programs import patch_of, script_of
 from handoff.trajectory import Action
 
 SHELLS = frozenset(
-    ["bash", "shell", "execute_bash", "terminal", "run_terminal_cmd", "shell_command", "exec_command", "bash_command", "run_shell_command", "execute_command", "run_command", "run_commands", "run", "local_shell", "container.exec", "shell.exec", "sh", "cmd"]
+    [
+        "bash",
+        "shell",
+        "execute_bash",
+        "terminal",
+        "run_terminal_cmd",
+        "shell_command",
+        "exec_command",
+        "bash_command",
+        "run_shell_command",
+        "execute_command",
+        "run_command",
+        "run_commands",
+        "run",
+        "local_shell",
+        "container.exec",
+        "shell.exec",
+        "sh",
+        "cmd",
+    ]
 )
 """Names under which a shell is offered."""
 
 _SILENT = frozenset(
-    ["think", "finish", "submit", "exit_cost", "exit_format", "exit_context", "exit_error", "exit_forfeit", "message", "agent_message", "todowrite", "todo_write", "update_plan", "task_tracker", "exit", "exit_plan_mode", "ask_user", "attempt_completion", "task_complete", "skip", "mark_task_complete", "end_of_edit"]
+    [
+        "think",
+        "finish",
+        "submit",
+        "exit_cost",
+        "exit_format",
+        "exit_context",
+        "exit_error",
+        "exit_forfeit",
+        "message",
+        "agent_message",
+        "todowrite",
+        "todo_write",
+        "update_plan",
+        "task_tracker",
+        "exit",
+        "exit_plan_mode",
+        "ask_user",
+        "attempt_completion",
+        "task_complete",
+        "skip",
+        "mark_task_complete",
+        "end_of_edit",
+    ]
 )
 """Thinking, messages, plans and finishing: no actions, no keys (§4)."""
 
@@ -67,12 +110,19 @@ def _interpret(tool: str, arguments: str, is_text: bool, context: Context) -> Re
     if is_text:
         return _of_text(name, arguments, context)
     try:
-        values = _decode(arguments) if arguments else {}
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        values = _decoded(arguments) if arguments else {}
+    except (ValueError, RecursionError):
         return _of_text(name, arguments, context)
     if not isinstance(values, dict):
         return _of_text(name, arguments, context)
     return _of_values(name, values, context)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return _decode(text)
+    except UnicodeEncodeError:  # a lone surrogate: slower, but it keeps it
+        return json.loads(text)
 
 
 def command_line(tool: str, values: Mapping[str, Any]) -> str | None:
@@ -208,7 +258,12 @@ def _edit_file(name: str, values: _Values, context: Context) -> Result:
         for edit in edits:
             made += _edit_file(name, {**edit, "path": path, "edits": None}, context)[0]
         return tuple(made), context
-    for old_key, new_key in (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text"), ("search", "replace")):
+    for old_key, new_key in (
+        ("old_string", "new_string"),
+        ("old_str", "new_str"),
+        ("old_text", "new_text"),
+        ("search", "replace"),
+    ):
         if old_key in values:
             old, new = _text(values, old_key), _optional(values, new_key)
             if not old:
@@ -248,7 +303,12 @@ def _read(name: str, values: _Values, context: Context) -> Result:
 
 def _search(name: str, values: _Values, context: Context) -> Result:
     where = next(
-        (values[k] for k in ("path", "dir_path", "directory", "dir", "file", "search_path") if isinstance(values.get(k), str)), ""
+        (
+            values[k]
+            for k in ("path", "dir_path", "directory", "dir", "file", "search_path")
+            if isinstance(values.get(k), str)
+        ),
+        "",
     )
     keys = ("pattern", "query", "search_term", "regex", "file_name", "search_string", "glob")
     pattern = next((values[k] for k in keys if isinstance(values.get(k), str)), "")
@@ -345,14 +405,19 @@ _Reader = Callable[[str, _Values, Context], Result]
 
 _TOOLS: dict[str, _Reader] = {
     **dict.fromkeys(
-        ("str_replace_editor", "file_editor", "str_replace_based_edit_tool", "text_editor", "editor", "oh_editor"), _editor
+        ("str_replace_editor", "file_editor", "str_replace_based_edit_tool", "text_editor", "editor", "oh_editor"),
+        _editor,
     ),
-    **dict.fromkeys(("edit_file", "multiedit", "replace", "str_replace", "search_replace", "replace_in_file"), _edit_file),
+    **dict.fromkeys(
+        ("edit_file", "multiedit", "replace", "str_replace", "search_replace", "replace_in_file"), _edit_file
+    ),
     **dict.fromkeys(("write", "write_file", "write_to_file", "create_file", "append"), _write),
     **dict.fromkeys(("read", "read_file", "read_files", "read_many_files", "view", "view_file", "notebookread"), _read),
     **dict.fromkeys(
-        ("grep", "glob", "search_file", "search_dir", "find_file", "search", "search_file_content", "grep_search")
-        + ("file_search", "codebase_search", "search_files", "find_files"),
+        (
+            *("grep", "glob", "search_file", "search_dir", "find_file", "search", "search_file_content"),
+            *("grep_search", "file_search", "codebase_search", "search_files", "find_files"),
+        ),
         _search,
     ),
     **dict.fromkeys(("ls", "list_directory", "list_dir", "list_files"), _list),

@@ -23,8 +23,6 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^```([^`\r\n]*)\r?$\n?", re.MULTILINE)
 _SHELLS = ("mswea_bash_command", "bash", "sh", "shell", "console")
-_FUNCTION = re.compile(r"<function=([^>\n]{1,200})>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\n]{1,200})>(.*?)(?:</parameter>|\Z)", re.DOTALL)
 
 
 class Function(msgspec.Struct, gc=False):
@@ -83,19 +81,41 @@ Reading = tuple[str, tuple[Action, ...]]
 
 def xml(content: str) -> Reading:
     """``<function=…>`` blocks. Values lose one newline at each end; a missing end tag ends with the text."""
-    start = content.find("<function=")
-    if start < 0:
-        return content, ()
-    said = [content[:start]]
+    said = []
     actions = []
-    end = start
-    for found in _FUNCTION.finditer(content, start):
-        said.append(content[end : found.start()] if found.start() > end else "")
-        end = found.end()
-        values = {p[1]: _trim(p[2]) for p in _PARAMETER.finditer(found[2])}
-        actions.append(Action(tool=found[1], arguments=msgspec.json.encode(values).decode()))
+    end = 0
+    # str.find, not a regular expression: a lazy ".*?" over long values cost a quarter of the whole ingestion.
+    while (opened := content.find("<function=", end)) >= 0:
+        name, start = _tag(content, opened + 10)
+        if name is None:
+            break
+        said.append(content[end:opened])
+        closed = content.find("</function>", start)
+        inside = content[start:] if closed < 0 else content[start:closed]
+        end = len(content) if closed < 0 else closed + 11
+        actions.append(Action(tool=name, arguments=msgspec.json.encode(_parameters(inside)).decode()))
     said.append(content[end:])
-    return "".join(said).strip(), tuple(actions)
+    return "".join(said).strip() if actions else content, tuple(actions)
+
+
+def _parameters(inside: str) -> dict[str, str]:
+    values = {}
+    end = 0
+    while (opened := inside.find("<parameter=", end)) >= 0:
+        name, start = _tag(inside, opened + 11)
+        if name is None:
+            break
+        closed = inside.find("</parameter>", start)
+        values[name] = _trim(inside[start:] if closed < 0 else inside[start:closed])
+        end = len(inside) if closed < 0 else closed + 12
+    return values
+
+
+def _tag(text: str, start: int) -> tuple[str | None, int]:
+    """The name up to ``>`` and where what follows begins; no name when the tag is none."""
+    end = text.find(">", start, start + 200)
+    name = text[start:end] if end > start else ""
+    return (None, start) if not name or "\n" in name else (name, end + 1)
 
 
 def tagged(content: str) -> Reading:

@@ -62,12 +62,15 @@ class KataAgent:
         action = tools.action_of(move, text, f"c{len(mind.moves) + 1}")
         return Reply(text=thought, actions=(action,))
 
-    def _chooser(self, conversation: Conversation) -> Chooser:
+    def _chooser(self, conversation: Conversation, *, is_probe: bool = False) -> Chooser:
         """The conversation's chooser. One that was not asked for every turn (the run was interrupted and resumed) is
         made again and asked once more for what it answered then."""
         memory = conversation.memory
+        turns = len(conversation.turns)
+        # a reply may be open when the probe is put: it was asked for already
+        open_turns = (turns, turns + 1) if is_probe else (turns,)
         chooser = memory.get("chooser")
-        if chooser is None or memory["asked"] != len(conversation.turns):
+        if chooser is None or memory["asked"] not in open_turns:
             chooser = self._make_chooser()
             if isinstance(chooser, Scripted):
                 mind = Mind(conversation.briefing)
@@ -82,7 +85,7 @@ class KataAgent:
         mind = mind_of(conversation)
         nodes = sorted({node for _, node in question.nodes})
         paths = tuple(sorted({node.partition(":")[2] for node in nodes if node.startswith(("edit:", "locate:"))}))
-        judged = dict(zip(paths, self._chooser(conversation).judge(mind, paths), strict=True))
+        judged = dict(zip(paths, self._chooser(conversation, is_probe=True).judge(mind, paths), strict=True))
         done = tuple(node for node in nodes if _is_done(node, mind, judged))
         return Answer(done=done, plan=_plan(mind, judged))
 

@@ -11,17 +11,21 @@ Started by ``testserver.py`` as a plain script, so that it needs nothing but a P
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
+import glob
 import io
 import json
 import os
+import pathlib
 import resource
 import selectors
 import signal
 import sys
 import tempfile
 import time
+import types
 
 MEMORY_BYTES = 2 * 1024**3
 UNUSED = (
@@ -32,13 +36,58 @@ UNUSED = (
 PLUGINS = [part for name in UNUSED for part in ("-p", f"no:{name}")]
 
 
+class RewrittenTests:
+    """Test modules with pytest's own assertion rewriting done once, in the parent, for all runs that follow.
+
+    A third of a small run is this rewriting, and test files hardly ever change. Only parsing happens here; nothing of
+    the work tree is executed outside a fork. Where this pytest keeps the rewriting elsewhere, nothing is cached.
+    """
+
+    LIMIT = 512
+
+    def __init__(self) -> None:
+        from _pytest.assertion import rewrite
+
+        self._rewrite = rewrite
+        self._known: dict[tuple[str, bytes], types.CodeType] = {}
+        self._original = getattr(rewrite, "_rewrite_test", None)
+        if self._original is not None:
+            setattr(rewrite, "_rewrite_test", self._rewrite_test)  # noqa: B010 - a private name
+
+    def prepare(self, folder: str) -> None:
+        """Rewrite the test files of a work tree that were not seen before."""
+        if self._original is None:
+            return
+        for path in sorted(glob.glob("tests/test_*.py", root_dir=folder)):  # noqa: PTH207
+            place = os.path.join(folder, path)  # noqa: PTH118
+            try:
+                with open(place, "rb") as file:  # noqa: PTH123
+                    data = file.read(1_000_000)
+                if (place, data) in self._known:
+                    continue
+                tree = ast.parse(data, filename=place)
+                self._rewrite.rewrite_asserts(tree, data, place, None)
+                code = compile(tree, place, "exec", dont_inherit=True)
+            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+                continue  # pytest will say what is wrong with it
+            while len(self._known) >= self.LIMIT:
+                self._known.pop(next(iter(self._known)))
+            self._known[place, data] = code
+
+    def _rewrite_test(self, path: pathlib.Path, config: object) -> object:
+        code = self._known.get((str(path), path.read_bytes()))
+        if code is None:
+            return self._original(path, config)  # type: ignore[misc]
+        return path.stat(), code
+
+
 def warm_up() -> None:
     """Load what pytest imports lazily, by running one passing and one failing test."""
     import pytest
 
-    home = os.getcwd()
+    home = os.getcwd()  # noqa: PTH109
     with tempfile.TemporaryDirectory() as folder:
-        with open(os.path.join(folder, "test_warm.py"), "w", encoding="utf-8") as file:  # noqa: PTH123
+        with open(f"{folder}/test_warm.py", "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write("def test_a():\n    assert [1, 2] == [1, 2]\n\n\ndef test_b():\n    assert [1] == [2]\n")
         os.chdir(folder)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -70,8 +119,9 @@ def run_child(folder: str, arguments: list[str], write_end: int) -> None:
         os._exit(status)
 
 
-def serve(request: dict[str, object]) -> dict[str, object]:
+def serve(request: dict[str, object], rewritten: RewrittenTests) -> dict[str, object]:
     """One run."""
+    rewritten.prepare(str(request["folder"]))
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -110,6 +160,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["PYTHONHASHSEED"] = "0"
+    rewritten = RewrittenTests()
     warm_up()
     gc.collect()
     gc.freeze()
@@ -118,7 +169,7 @@ def main() -> None:
     os.dup2(2, 1)
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(serve(json.loads(line))), file=answers, flush=True)
+        print(json.dumps(serve(json.loads(line), rewritten)), file=answers, flush=True)
 
 
 if __name__ == "__main__":

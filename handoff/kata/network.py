@@ -77,7 +77,7 @@ def fit_choices(
             weight = np.array([importance[i] for i in batch])
             gradient = (gradient * np.repeat(weight, sizes) / weight.sum())[:, None]
             adam.step(weights, _backward(weights, rows, hidden, gradient))
-    return weights
+    return _silenced(weights, np.concatenate(groups)) if groups else weights
 
 
 def fit_classes(shape: Shape, rows: Matrix, classes: Sequence[int], rng: np.random.Generator) -> dict[str, Matrix]:
@@ -93,7 +93,18 @@ def fit_classes(shape: Shape, rows: Matrix, classes: Sequence[int], rng: np.rand
             hidden = np.tanh(inputs @ weights["w1"] + weights["b1"])
             gradient = (softmax(hidden @ weights["w2"] + weights["b2"]) - targets[batch]) / len(batch)
             adam.step(weights, _backward(weights, inputs, hidden, gradient))
-    return weights
+    return _silenced(weights, rows) if len(rows) else weights
+
+
+def _silenced(weights: dict[str, Matrix], rows: Matrix) -> dict[str, Matrix]:
+    """An input that never varied in training has no say: its weights would be the random ones it began with.
+
+    What a constant input did contribute is moved into the bias, so that training rows score the same.
+    """
+    constant = rows.max(axis=0) == rows.min(axis=0)
+    moved = np.where(constant, rows[0], 0.0) @ weights["w1"]
+    kept = np.where(constant[:, None], 0.0, weights["w1"])
+    return {**weights, "b1": weights["b1"] + moved, "w1": kept}
 
 
 def _backward(weights: Weights, rows: Matrix, hidden: Matrix, gradient: Matrix) -> dict[str, Matrix]:

@@ -6,6 +6,7 @@ was made is learned against the candidates of that moment. What an arm is traine
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -106,6 +107,18 @@ class Policy:
             return ()
         raw = network.scores(self._believe, file_features(mind, paths, self._prior))
         return tuple(BELIEFS[int(i)] for i in np.argmax(raw, axis=1))
+
+    def evaluate(self, lessons: Sequence[Lesson]) -> tuple[float | None, float | None]:
+        """(mean negative log-likelihood in nats, share of steps whose likeliest move was the one made) on lessons;
+        ``None`` for no labels."""
+        losses: list[float] = []
+        hits = 0
+        for lesson in lessons:
+            for rows, at in zip(lesson.groups, lesson.chosen, strict=True):
+                chances = network.softmax(network.scores(self._choose, rows)[:, 0])
+                losses.append(-math.log(max(float(chances[at]), 1e-12)))
+                hits += int(np.argmax(chances)) == at
+        return (math.fsum(losses) / len(losses), hits / len(losses)) if losses else (None, None)
 
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all. Equal policies give equal bytes."""

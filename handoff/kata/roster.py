@@ -1,89 +1,76 @@
-"""Who can be started in the kata world, by the name of its arm.
+"""Who can take over a kata task, by the name that tables show.
 
-``A``, ``A+opening``, ``B`` and ``E`` are learned (``arms.py``); ``expert`` sees what any successor sees; ``oracle`` and
-``resampled`` read the sealed world, ``replay`` the recorded continuation: these three are reference levels
-only (``docs/science.md §6, §13``).
+``A``, ``A+opening``, ``B`` and ``E`` are trained (``arms.py``); ``expert`` sees only what any successor may; ``oracle`` and
+``resampled`` know the bugs and are references only; ``replay`` carries the recorded suffix out again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from handoff.errors import SuccessorError
 from handoff.identity import identify
-from handoff.kata.agent import KataAgent
+from handoff.kata.agent import Chooser, KataAgent
 from handoff.kata.expert import Expert, Oracle
 from handoff.kata.policy import Policy
 from handoff.kata.predecessor import Predecessor
-from handoff.kata.record import load_prior, prior_path
+from handoff.kata.prior import Prior
+from handoff.kata.record import prior_path
 from handoff.kata.world import Task
 from handoff.successors import Successor
 from handoff.successors.policy import PolicySuccessor
 from handoff.successors.replay import ReplaySuccessor
 from handoff.trajectory import Step
 
-AGENT_VERSION = 1
-"""Part of every digest: raise it when an unlearned agent of this world behaves differently."""
-
-UNLEARNED = ("expert", "oracle", "resampled", "replay")
+REFERENCE_VERSION = 1
+"""Raise it when a reference successor behaves differently."""
 
 
 class Roster:
-    """Makes successors from what one project has recorded and trained."""
+    """The successors of one data folder."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
-        self._prior = load_prior(prior_path(data))
-        self._policies: dict[str, Policy] = {}
+        self._prior = Prior.load(prior_path(data))
+        self._policy = lru_cache(maxsize=32)(self._load)
 
     @staticmethod
     def digest(arm: str) -> str:
-        """The digest of an unlearned arm: its name and the version of its rules."""
-        return identify("m", f"kata-{arm}", AGENT_VERSION)
+        """What identifies a successor that is not trained."""
+        return identify("m", "kata reference", REFERENCE_VERSION, arm)
 
     def successor(
         self,
         arm: str,
         *,
-        policy: str | Path | None = None,
-        task: Task | None = None,
-        present: Callable[[], Mapping[str, str]] | None = None,
-        suffix: Sequence[Step] = (),
-        seed: int = 0,
+        policy: str | None,
+        task: Task,
+        present: Callable[[], Mapping[str, str]],
+        suffix: Sequence[Step],
+        seed: int,
     ) -> Successor:
-        """The successor of one arm for one takeover.
+        """The successor of an arm for one start.
 
-        ``policy``: file of a learned arm's weights, absolute or in the project's ``policies`` folder; ``task`` and
-        ``present`` (path → text at the handoff): for the arms that know the bugs; ``suffix``: what ``replay`` repeats.
-        ``SuccessorError`` when something an arm needs is missing.
+        ``policy``: weights below the policies folder, for trained arms; ``present``: the files at the start;
+        ``suffix``: the recorded continuation, for ``replay``. ``SuccessorError`` for a name nobody has.
         """
         if policy is not None:
-            return PolicySuccessor(self._policy(arm, policy).agent(), name=arm)
+            return PolicySuccessor(self._policy(policy).agent(), name=arm)
+        make: Callable[[], Chooser]
         match arm:
-            case "expert":
-                expert = Expert(self._prior)
-                return PolicySuccessor(KataAgent(arm, self.digest(arm), lambda: expert))
             case "replay":
                 return ReplaySuccessor(suffix)
-            case "oracle" if task is not None:
-                oracle = Oracle(task, self._prior)
-                return PolicySuccessor(KataAgent(arm, self.digest(arm), lambda: oracle))
-            case "resampled" if task is not None and present is not None:
-                files = dict(present())
-                known, prior = task, self._prior
-                return PolicySuccessor(
-                    KataAgent(arm, self.digest(arm), lambda: Predecessor(known, prior, f"resampled/{seed}", files))
-                )
-        raise SuccessorError(f"the arm {arm!r} is neither unlearned nor given its weights, or lacks its task")
+            case "expert":
+                make = lambda: Expert(self._prior)  # noqa: E731 - one of three of a kind
+            case "oracle":
+                make = lambda: Oracle(task, self._prior)  # noqa: E731
+            case "resampled":
+                make = lambda: Predecessor(task, self._prior, f"resampled/{seed}", present())  # noqa: E731
+            case _:
+                raise SuccessorError(f"no successor {arm!r} in the kata world, and no policy of that name was trained")
+        return PolicySuccessor(KataAgent(arm, self.digest(arm), make))
 
-    def _policy(self, arm: str, path: str | Path) -> Policy:
-        key = f"{arm}:{path}"
-        if key not in self._policies:
-            file = Path(path) if Path(path).is_absolute() else self._data / "policies" / path
-            if not file.exists():
-                raise SuccessorError(f"no weights of arm {arm} at {file}; train them again")
-            loaded = Policy.load(file, self._prior)
-            wants_opening = arm.endswith("+opening") and not loaded.has_opening
-            self._policies[key] = loaded.with_opening() if wants_opening else loaded
-        return self._policies[key]
+    def _load(self, path: str) -> Policy:
+        return Policy.load(self._data / "policies" / path, self._prior)

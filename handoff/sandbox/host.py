@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -100,9 +101,13 @@ class Host:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill the session's process group."""
+    """Kill the session's process group, and give its orphans a moment to be gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for _ in range(100):  # not for ever: where nobody reaps orphans, dead ones stay listed
+            os.killpg(process.pid, 0)
+            time.sleep(0.002)
     process.wait()
 
 

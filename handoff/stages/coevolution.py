@@ -13,21 +13,169 @@ from handoff.diagnosis.contrast import Contrast, contrast
 from handoff.diagnosis.robustness import task_of
 from handoff.identity import canonical_json
 from handoff.kata import arms
-from handoff.kata.record import sealed_path
+from handoff.kata.policy import Demonstration, Lesson, Policy
+from handoff.kata.pool import run_many
+from handoff.kata.prior import Prior
+from handoff.kata.record import EXPERT, SCRIPTED, prior_path
 from handoff.lake import Lake, Written, write_file
-from handoff.points import LABELS
+from handoff.points import ALL as LABELS
 from handoff.project import Project
 from handoff.report.page import Handoff, Report, render_report
 from handoff.report.statements import sentence
 from handoff.report.tables import VIEWS, Line, count_by, takeover_table
-from handoff.stages import inputs_of, is_executable, round_name, round_number
+from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.diagnosis import evaluated
 from handoff.stages.handoffs import Handoffs
+from handoff.stages.takeovers import execute, trial_jobs
+from handoff.states.repositories import Repository
+from handoff.takeover import read_transcript
 
 CONTRASTS = (("E", "A"), ("E", "B"), ("E", "A+opening"), ("A+opening", "A"))
 """The pairs that a claim rests on (docs/science.md §13)."""
 CONTRASTED = ("steps", "prompt_tokens", "solve_rate", "hrs", "si_f1", "destroyed_fixes")
 SHOWN_HANDOFFS = 3
+
+
+# -- policies -----------------------------------------------------------------------------------
+
+
+def policy(project: Project, round: str) -> Written:
+    """Train the arms: A on single sessions, E on this round's curated takeovers, B on as many single-session labels.
+
+    B's mix is the one that does best on validation points under the repository view; its trials are run for real.
+    """
+    lake = project.lake
+    shards = _kata_shards(lake)
+    upstream = [("curated_training_set", {"round": round})]
+    for table in ("raw_trajectories", "steps", "injected_handoffs"):
+        upstream += [(table, {"shard": shard}) for shard in shards]
+    settings = (project.settings.seed, project.settings.step_budget, project.settings.token_budget)
+    inputs = inputs_of("policy", lake, *upstream, settings=settings)
+    current = lake.current("policy", inputs=inputs, round=round)
+    if current and all((project.policies / row["path"]).exists() for row in lake.rows("policy", ["path"], round=round)):
+        return current
+    rows = list(_train(project, round, shards)) if shards else []
+    return lake.write("policy", rows, inputs=inputs, round=round)
+
+
+def _train(project: Project, round: str, shards: Sequence[str]) -> Iterator[dict[str, Any]]:
+    prior = Prior.load(prior_path(project.root))
+    seed = project.settings.seed
+    recorded = [t for shard in shards for _, t in corpus.trajectories(project.lake, shard)]
+    sessions = arms.read_lessons(arms.single_sessions(recorded, SCRIPTED), prior)
+    expert = arms.read_lessons(arms.single_sessions(recorded, EXPERT), prior)
+    takeovers = arms.read_lessons(_takeovers(project, round), prior)
+    if not takeovers:  # nothing was collected yet: only the single-session policy can be had
+        a = arms.train_arm("A", sessions=sessions, prior=prior, seed=seed)
+        yield _saved(project, "A", a, sessions, None, seed, {})
+        return
+    a = arms.train_arm("A", sessions=sessions, prior=prior, seed=seed)
+    yield _saved(project, "A", a, sessions, 1.0, seed, {})
+    yield _saved(project, "A+opening", a.with_opening(), sessions, 1.0, seed, {})
+    trials: dict[float, Policy] = {
+        mix: arms.train_arm(
+            "B", sessions=sessions, expert_sessions=expert, takeovers=takeovers, prior=prior, seed=seed, mix=mix
+        )
+        for mix in arms.MIXES
+    }
+    scores = _try_mixes(project, trials)
+    best = max(arms.MIXES, key=lambda mix: (*scores[mix], -mix))
+    detail = {"mixes": {f"{mix:g}": {"solved": s, "steps": -c} for mix, (s, c) in scores.items()}}
+    chosen = arms.cut(expert, sum(lesson.labels for lesson in takeovers), seed)
+    yield _saved(project, "B", trials[best], [*sessions, *chosen], 1 - best, seed, detail)
+    e = arms.train_arm("E", sessions=sessions, takeovers=takeovers, prior=prior, seed=seed)
+    yield _saved(project, "E", e, [*sessions, *takeovers], 1 - arms.HANDOFF_SHARE, seed, {})
+
+
+def _kata_shards(lake: Lake) -> list[str]:
+    """Shards with recordings of the embedded world: the only ones whose policy is trained here."""
+    found = []
+    for partition in lake.partitions("raw_trajectories"):
+        agents = lake.read("raw_trajectories", ["agent"], **partition)["agent"].unique().to_pylist()
+        if {SCRIPTED, EXPERT} & set(agents):
+            found.append(partition["shard"])
+    return found
+
+
+def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
+    """The curated takeovers as demonstrations, with the truth about files at their start."""
+    lake = project.lake
+    wanted = {r["takeover_id"] for r in lake.rows("curated_training_set", ["kind", "takeover_id"], round=round) if r["kind"] == "sft"}
+    runs: dict[str, dict[str, Any]] = {}
+    for row in lake.rows("takeover_runs", where=pc.field("takeover_id").isin(sorted(wanted))):
+        runs[row["takeover_id"]] = row
+    for shard in sorted({run["shard"] for run in runs.values()}):
+        points = {p["point_id"]: p for p in lake.rows("injected_handoffs", shard=shard)}
+        with Handoffs(project, shard) as handoffs:
+            for id_ in sorted(runs):
+                run = runs[id_]
+                if run["shard"] != shard:
+                    continue
+                point = points[run["point_id"]]
+                repository = handoffs.repository(point)
+                yield arms.takeover(
+                    handoffs.briefing(point, run["view"]),
+                    read_transcript(run["transcript"]),
+                    base=_texts(repository, repository.tree_of(point["base_commit"])),
+                    present=_texts(repository, point["tree"]),
+                    final=_texts(repository, run["final_tree"]),
+                )
+
+
+def _texts(repository: Repository, tree: str) -> dict[str, str]:
+    return {
+        path: (repository.read(tree, path) or b"").decode("utf-8", "surrogateescape") for path in repository.files(tree)
+    }
+
+
+def _try_mixes(project: Project, trials: Mapping[float, Policy]) -> dict[float, tuple[float, float]]:
+    """Mix → (solve rate, −mean steps) on validation points under the repository view."""
+    saved = {mix: _save(project, trial) for mix, trial in trials.items()}
+    jobs = [(mix, job) for mix, path in saved.items() for job in trial_jobs(project, path, trials[mix].digest)]
+    runs = run_many(
+        execute,
+        [job for _, job in jobs],
+        data=project.root,
+        sandbox=project.settings.sandbox,
+        workers=project.settings.workers,
+    )
+    found: dict[float, list[tuple[bool, int]]] = {mix: [] for mix in trials}
+    for (mix, _), run in zip(jobs, runs, strict=True):
+        found[mix].append((run["solved"] is True, run["steps"]))
+    return {
+        mix: (sum(s for s, _ in own) / len(own), -sum(n for _, n in own) / len(own)) if own else (0.0, 0.0)
+        for mix, own in found.items()
+    }
+
+
+def _save(project: Project, trained: Policy) -> str:
+    path = f"{trained.digest}.json"
+    trained.save(project.policies / path)
+    return path
+
+
+def _saved(
+    project: Project,
+    arm: str,
+    trained: Policy,
+    lessons: Sequence[Lesson],
+    mix: float | None,
+    seed: int,
+    detail: Mapping[str, object],
+) -> dict[str, Any]:
+    loss, accuracy = trained.evaluate(lessons)
+    return {
+        "policy_id": trained.digest,
+        "arm": arm,
+        "path": _save(project, trained),
+        "n_demonstrations": len(lessons),
+        "n_labels": sum(lesson.labels for lesson in lessons),
+        "mix": mix,
+        "seed": seed,
+        "train_loss": loss,
+        "train_accuracy": accuracy,
+        "detail": canonical_json(detail).decode(),
+    }
 
 
 # -- report -------------------------------------------------------------------------------------

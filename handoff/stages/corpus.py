@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-import pyarrow.compute as pc
 
 from handoff import corpus
 from handoff.errors import StateError
@@ -16,6 +13,7 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
 from handoff.states.replay import replay_all
+from handoff.states.repositories import Repository
 from handoff.trajectory import Trajectory
 
 Progress = Callable[[int, int], None]
@@ -23,11 +21,7 @@ Progress = Callable[[int, int], None]
 
 def content_key(paths: tuple[str, ...]) -> str:
     """A hash of a shard's files by content: the same bytes under another name are the same shard."""
-    digests = []
-    for path in corpus.files([Path(p) for p in paths]):
-        with path.open("rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return identify("i", "content", *sorted(digests))
+    return corpus.fingerprint([Path(path) for path in paths])
 
 
 def raw_trajectories(project: Project, shard: str, progress: Progress | None = None) -> Written:
@@ -49,12 +43,9 @@ def repository_states(project: Project, shard: str) -> Written:
     A trajectory whose repository is not given, missing or lacks the commit gets one ``unverifiable`` row per
     step that says why; it still has handoff points, but nobody can be started from them.
     """
-    source = project.shard(shard)
+    named = {**project.settings.repositories, **project.shard(shard).repositories}
     inputs = inputs_of(
-        "repository_states",
-        project.lake,
-        ("raw_trajectories", {"shard": shard}),
-        settings={**project.settings.repositories, **source.repositories},
+        "repository_states", project.lake, ("raw_trajectories", {"shard": shard}), settings=sorted(named.items())
     )
     if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
         return current
@@ -62,28 +53,26 @@ def repository_states(project: Project, shard: str) -> Written:
 
 
 def _state_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
-    repositories = project.repositories(shard)
-    heads = project.lake.read("raw_trajectories", ["trajectory_id", "repo", "base_commit"], shard=shard)
-    order = {id_: n for n, id_ in enumerate(heads["trajectory_id"].to_pylist())}
-    by_repository: dict[str, list[str]] = {}
-    for row in heads.to_pylist():
-        by_repository.setdefault(row["repo"] or "", []).append(row["trajectory_id"])
+    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "repo"], shard=shard)
     rows: dict[str, list[dict[str, Any]]] = {}
-    for repo in sorted(by_repository):
-        ids = by_repository[repo]
-        try:
-            if not repo:
-                raise StateError("the recording does not name its repository; give it with --repository NAME=PATH")
-            repository = repositories.open(repo)
-        except StateError as error:
-            for id_, trajectory in corpus.trajectories(project.lake, shard, ids):
-                rows[id_] = list(_unverifiable(id_, trajectory, str(error)))
-            continue
-        with repository:
+    with project.repositories(shard) as repositories:
+        stores: dict[Path, tuple[Repository, list[str]]] = {}
+        missing: dict[str, str] = {}
+        for head in heads:
+            try:
+                if not head["repo"]:
+                    raise StateError("the recording does not name its repository")
+                repository = repositories.open(head["repo"])
+                stores.setdefault(repository.git_dir, (repository, []))[1].append(head["trajectory_id"])
+            except StateError as error:
+                missing[head["trajectory_id"]] = str(error)
+        for repository, ids in stores.values():
             for replayed in replay_all(corpus.trajectories(project.lake, shard, ids), repository):
                 rows[replayed.trajectory_id] = list(replayed.rows())
-    for id_ in sorted(rows, key=order.__getitem__):
-        yield from rows[id_]
+        for id_, trajectory in corpus.trajectories(project.lake, shard, missing):
+            rows[id_] = list(_unverifiable(id_, trajectory, missing[id_]))
+    for head in heads:
+        yield from rows[head["trajectory_id"]]
 
 
 def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dict[str, Any]]:
@@ -97,8 +86,3 @@ def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dic
             "status": "unverifiable",
             "reason": reason,
         }
-
-
-def state_rows(project: Project, shard: str, trajectory_id: str) -> list[dict[str, Any]]:
-    """The states of one trajectory, step 0 first."""
-    return project.lake.rows("repository_states", where=pc.field("trajectory_id") == trajectory_id, shard=shard)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -10,48 +10,63 @@ import pyarrow.compute as pc
 from handoff import corpus
 from handoff.errors import InputError
 from handoff.evidence import Evidence, gather_evidence
+from handoff.kata.lab import KataLab
+from handoff.kata.pool import run_many
 from handoff.lake import Written
-from handoff.points import Point, StateReader, find_handoff_points, state_class
+from handoff.points import StateReader, find_handoff_points, state_class
 from handoff.project import Project
-from handoff.stages import inputs_of
+from handoff.stages import inputs_of, is_executable
 from handoff.states.reader import StoredStates
 from handoff.states.repositories import Repository
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
 from handoff.views import PREAMBLE, VIEWS, render_view, view_row
 
-TestRun = Callable[[str, str, str], tuple[int, int] | None]
-"""(repo, base commit, tree) → (passed, total) of the task's tests, or ``None`` where they cannot be run."""
+State = tuple[str, str, str]
+"""(repository, base commit, tree)."""
 
 
-def injected_handoffs(project: Project, shard: str, run_tests: TestRun | None = None) -> Written:
+def injected_handoffs(project: Project, shard: str) -> Written:
     """Find every handoff point of a shard's trajectories, with its sealed targets.
 
-    ``run_tests`` gives the state class by execution; without it the class stays null.
+    Where tests can run, each distinct state is tested once for its class; elsewhere the class stays null.
     """
     upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states")]
-    inputs = inputs_of("injected_handoffs", project.lake, *upstream, settings=run_tests is not None)
+    inputs = inputs_of("injected_handoffs", project.lake, *upstream)
     if current := project.lake.current("injected_handoffs", inputs=inputs, shard=shard):
         return current
-    return project.lake.write("injected_handoffs", _point_rows(project, shard, run_tests), inputs=inputs, shard=shard)
+    rows = _point_rows(project, shard)
+    states = {_state(row, tree) for row in rows if is_executable(row) for tree in (row["tree"], row["base_commit"])}
+    counted = _run_tests(project, sorted(states))
+    for row in rows:
+        if is_executable(row):
+            base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
+            row["state_class"] = state_class(base=base, now=now)
+    return project.lake.write("injected_handoffs", rows, inputs=inputs, shard=shard)
 
 
-def _point_rows(project: Project, shard: str, run_tests: TestRun | None) -> Iterator[dict[str, Any]]:
+def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
     with States(project, shard) as states:
-        for id_, trajectory in corpus.trajectories(project.lake, shard):
-            reader = states.of(id_, trajectory.repo)
-            for point in find_handoff_points(trajectory, id_, reader):
-                yield _row(point, run_tests)
+        return [
+            point.row()
+            for id_, trajectory in corpus.trajectories(project.lake, shard)
+            for point in find_handoff_points(trajectory, id_, states.of(id_, trajectory.repo))
+        ]
 
 
-def _row(point: Point, run_tests: TestRun | None) -> dict[str, Any]:
-    row = point.row()
-    if run_tests is not None and point.tree and point.repo and point.base_commit:
-        row["state_class"] = state_class(
-            base=run_tests(point.repo, point.base_commit, point.base_tree or point.tree),
-            now=run_tests(point.repo, point.base_commit, point.tree),
-        )
-    return row
+def _state(row: Mapping[str, Any], tree: str) -> State:
+    return row["repo"], row["base_commit"], tree
+
+
+def _run_tests(project: Project, states: Sequence[State]) -> dict[State, tuple[int, int]]:
+    settings = project.settings
+    counts = run_many(count_tests, states, data=project.root, sandbox=settings.sandbox, workers=settings.workers)
+    return dict(zip(states, counts, strict=True))
+
+
+def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
+    """(passed, total) of one state, in a worker."""
+    return lab.test(*state)
 
 
 def view_renderings(project: Project, shard: str) -> Written:

@@ -239,6 +239,33 @@ def _job(
     )
 
 
+def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
+    """Takeovers of validation points under the repository view, by one policy that is being tried out."""
+    jobs: list[Job] = []
+    settings = project.settings
+    for partition in project.lake.partitions("injected_handoffs"):
+        shard = partition["shard"]
+        every = project.lake.rows("injected_handoffs", shard=shard)
+        points = {p["point_id"]: p for p in every if p["split"] == "validation" and is_executable(p)}
+        if not points:
+            continue
+        views = {(row["point_id"], row["view"]): row["view_id"] for row in project.lake.rows("view_renderings", shard=shard)}
+        with Handoffs(project, shard) as handoffs:
+            for point in choose_points(list(points.values()), settings.points_per_run, settings.seed):
+                start = Start(
+                    point_id=point["point_id"],
+                    view_id=views[point["point_id"], "repo"],
+                    variant_id=None,
+                    view="repo",
+                    tier=None,
+                    purpose="evaluate",
+                    arm="B",
+                    seed=settings.seed,
+                )
+                jobs.append(_job(project, handoffs, start, point, {}, {"B": {"policy_id": digest, "path": path}}))
+    return jobs
+
+
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
     """The probe of a point (docs/science.md §6): its subtasks among decoys, other source files of the repository."""
     nodes = [entry["node"] for entry in point["nodes"] or ()]
@@ -285,7 +312,7 @@ def execute(lab: KataLab, job: Job) -> dict[str, Any]:
         budget=job.budget,
         seed=job.start.seed,
         question=job.question,
-        journal=Journal(job.data / "journal" / "takeovers"),
+        journal=Journal(job.data / "journal" / "takeovers", sync="never"),  # these answers cost nothing
     )
     own = msgspec.structs.asdict(job.start)
     removed = destroyed_fixes(

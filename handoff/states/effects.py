@@ -123,8 +123,9 @@ class Effects:
         if data is None or not _WRITES.search(data):
             return
         named = {text_path(match[2]) for match in _QUOTED.finditer(data)}
-        inside = sorted(item for path in named if (item := self.files.locate(path)) and self.files.get(item) is not None)
-        self.forget(f"{place} was run, and it writes files", tuple(inside))
+        places = {item for path in named if (item := self.files.locate(path))}
+        inside = tuple(item for item in sorted(places) if self.files.get(item) is not None)
+        self.forget(f"{place} was run, and it writes files", inside)
 
     # -- one file ---------------------------------------------------------------------------------
 

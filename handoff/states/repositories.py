@@ -79,7 +79,8 @@ def run_git(*arguments: str | Path, stdin: bytes | None = None, extra: Mapping[s
 class Repositories:
     """Mirrors by repository name (``owner/name``). A context manager; ``close`` ends all git processes.
 
-    ``root``: where mirrors live. ``mapping``: repository name → path of a local repository (bare or not), or a URL.
+    ``root``: where mirrors live. ``mapping``: repository name → path of a local repository (bare or not), or a URL;
+    ``owner/*`` stands for all repositories of an owner that share one store.
     A mapped bare repository that lies in ``root`` is used as it is; any other is mirrored first and never written to.
     """
 
@@ -106,7 +107,7 @@ class Repositories:
         mapping to add, or that the commit is not in the source.
         """
         mirror = self.root / f"{_folder_name(repo)}.git"
-        source = self.mapping.get(repo)
+        source = self.mapping.get(repo, self.mapping.get(f"{repo.partition('/')[0]}/*"))
         if source is not None and not _is_url(source):
             local = Path(source)
             if local.parent.resolve() == self.root.resolve() and (local / "HEAD").is_file():

@@ -240,8 +240,8 @@ def _mount_overlay(lower: Path, upper: Path, work: Path, target: Path) -> None:
     places = [str(p.resolve()) for p in (lower, upper, work)]
     if any(c in place for place in places for c in ',:\\"'):
         raise OSError(errno.EINVAL, "the path holds a character that mount options cannot carry")
-    # Renames must leave plain copies and whiteouts in the upper layer, which is where the final state is read from.
-    options = f"lowerdir={places[0]},upperdir={places[1]},workdir={places[2]},redirect_dir=off,metacopy=off,index=off"
+    # Redirects let a folder of the base be renamed; metadata-only copies would leave the upper layer unreadable.
+    options = f"lowerdir={places[0]},upperdir={places[1]},workdir={places[2]},redirect_dir=on,metacopy=off,index=off"
     if _libc().mount(b"overlay", os.fsencode(target.resolve()), b"overlay", 0, options.encode()) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -384,12 +384,18 @@ def _is_whiteout(status: os.stat_result) -> bool:
 
 def _read_upper(upper: Path, repository: Repository, base_tree: str) -> Iterator[Change]:
     """What the upper layer of an overlay says about the base."""
-    yield from _read_upper_level(os.fsencode(upper), b"", repository, base_tree)
+    yield from _read_upper_level(os.fsencode(upper), b"", repository, base_tree, base_tree, b"")
 
 
-def _read_upper_level(folder: bytes, prefix: bytes, repository: Repository, tree: str | None) -> Iterator[Change]:
+def _read_upper_level(
+    folder: bytes, prefix: bytes, repository: Repository, tree: str | None, base_tree: str, origin: bytes
+) -> Iterator[Change]:
+    """One folder of the upper layer over ``tree``, the folder of the base that lies below it (``None``: nothing).
+
+    ``origin``: that folder's path in the base, with a slash at its end.
+    """
     below = repository.entries(tree) if tree else {}
-    hides_base = bool(prefix) and _is_opaque(folder)
+    hides_base = bool(prefix) and _mark(folder, "opaque") == b"y"
     seen: set[bytes] = set()
     for name, status in _scan(folder):
         if not is_safe_name(name):
@@ -400,10 +406,17 @@ def _read_upper_level(folder: bytes, prefix: bytes, repository: Repository, tree
         if _is_whiteout(status):
             yield from _gone(path, old, repository)
         elif stat.S_ISDIR(status.st_mode):
+            here = folder + b"/" + name
+            moved = _moved_from(here, origin)
+            if old and (moved is not None or old[0] not in (FOLDER, SUBMODULE)):
+                yield from _gone(path, old, repository)
+            if moved is not None:
+                old = repository.entry(base_tree, text_path(moved))
+                if old is not None:
+                    yield from _came(path, old, repository)
             inside = old[1] if old and old[0] == FOLDER else None
-            if old and old[0] not in (FOLDER, SUBMODULE):
-                yield text_path(path), None
-            yield from _read_upper_level(folder + b"/" + name, path + b"/", repository, inside)
+            below_here = origin + name if moved is None else moved
+            yield from _read_upper_level(here, path + b"/", repository, inside, base_tree, below_here + b"/")
         else:
             if old and old[0] == FOLDER:
                 yield from _gone(path, old, repository)
@@ -415,12 +428,28 @@ def _read_upper_level(folder: bytes, prefix: bytes, repository: Repository, tree
             yield from _gone(prefix + name, below[name], repository)
 
 
-def _is_opaque(folder: bytes) -> bool:
-    for attribute in ("trusted.overlay.opaque", "user.overlay.opaque"):
-        with suppress(OSError):
-            if os.getxattr(folder, attribute, follow_symlinks=False) == b"y":
-                return True
-    return False
+def _mark(folder: bytes, name: str) -> bytes | None:
+    """What the kernel noted on a folder of the upper layer; a sandboxed program cannot write these."""
+    try:
+        return os.getxattr(folder, f"trusted.overlay.{name}", follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _moved_from(folder: bytes, origin: bytes) -> bytes | None:
+    """Where in the base a renamed folder came from; ``None`` for a folder that was not renamed."""
+    redirect = _mark(folder, "redirect")
+    if redirect is None:
+        return None
+    return redirect.lstrip(b"/") if redirect.startswith(b"/") else origin + redirect
+
+
+def _came(path: bytes, entry: tuple[str, str], repository: Repository) -> Iterator[Change]:
+    if entry[0] != FOLDER:
+        yield text_path(path), entry
+        return
+    for name, below in sorted(repository.entries(entry[1]).items()):
+        yield from _came(path + b"/" + name, below, repository)
 
 
 def _gone(path: bytes, old: tuple[str, str] | None, repository: Repository) -> Iterator[Change]:

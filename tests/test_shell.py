@@ -1,0 +1,107 @@
+"""A shell line as commands: the plain path equals the grammar, and quoting is resolved as the shell does."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handoff import shell
+from handoff.shell import Word, commands, parse
+
+WORDS = st.sampled_from(
+    ["cat", "a.py", "src/b.py", "-n", "--x=1", "12", "cd", "@", "a=b", "if", "time", "2", "%", "a,b"]
+)
+WORDS |= st.sampled_from(["../x", "-", "!", "then", "+x", ":", "a:b", "'a b'", '"c d"', "x'y z'w", "''"])
+JOINS = st.sampled_from([" ", "  ", " && ", " || ", "; ", " | ", " 2>&1 ", " 2>/dev/null ", ";", "|", "&&", "\t"])
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.tuples(WORDS, JOINS), min_size=1, max_size=9))
+def test_the_plain_path_equals_the_grammar(parts: list[tuple[str, str]]) -> None:
+    """Whenever the plain path answers, it answers as the full parse does."""
+    line = "".join(word + join for word, join in parts)
+    found = shell._simple(line)
+    if found:
+        assert found == parse(line)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(["cat", "cd /a && cat", "python -", "python3 x.py", "a | tee", "cat 2", "x;", ""]),
+    st.sampled_from(["", " > f.py", " >> f.py", ">f.py"]),
+    st.sampled_from(["", " > g.py", " && ls", " | tee x"]),
+    st.text(alphabet=st.sampled_from("ab \n\t$`'\"\\EOF<é"), max_size=25),
+    st.sampled_from(["\nEOF", "\nEOF\n", "\nEOF\nls", ""]),
+)
+def test_the_plain_path_reads_heredocs_as_the_grammar_does(head: str, to: str, tail: str, body: str, end: str) -> None:
+    """Files are mostly written by heredoc, so those have a plain path too. Where the grammar itself gives up (a body of
+    one backslash), there is nothing to compare with."""
+    line = f"{head}{to} << 'EOF'{tail}\n{body}{end}"
+    found = shell._simple(line)
+    full = parse(line)
+    if found and all(command.is_certain for command in full):
+        assert found == full
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.sampled_from("ab '\"\\$`;|&<>(){}[]*?~#=\n\t!-\x00\x1b\ud800é"), max_size=40))
+def test_no_line_raises(line: str) -> None:
+    """Hostile text is read or given up, never an error; the plain path still agrees."""
+    commands(line)
+    found = shell._simple(line)
+    if found:
+        assert found == parse(line)
+
+
+def test_a_heredoc_keeps_its_text() -> None:
+    """Leading blanks and empty lines are text; a quoted delimiter makes it literal."""
+    (cat, after) = parse("cat > f.py <<'EOF' && echo hi\n\n  a $x\nEOF\n")
+    assert cat.stdin == Word("\n  a $x\n")
+    assert [r.target.text for r in cat.redirects] == ["f.py"]
+    assert after.connector == "&&"
+    (open_,) = parse("cat <<EOF\n$x\nEOF")
+    assert open_.stdin == Word("$x\n", False)
+    (tabbed,) = parse("cat <<-EOF\n\ta\n\tEOF")
+    assert tabbed.stdin == Word("a\n")
+
+
+def test_a_pipeline_after_a_heredoc_goes_on() -> None:
+    """The rest of the heredoc's line belongs to the same pipeline, and a lone dash is a word."""
+    python, tee = parse("python - <<'EOF' | tee log\nprint(1)\nEOF")
+    assert [w.text for w in python.words] == ["python", "-"]
+    assert (tee.connector, tee.position, tee.length) == ("|", 1, 2)
+
+
+def test_quoting_is_resolved() -> None:
+    """Words come as the program would get them; what the shell would expand says so."""
+    (command,) = parse(r"""x a\ b 'c d' "e \"f\"" $'g\n' "h$i" *.py ~/j {k,l}""")
+    assert [w.text for w in command.words[:5]] == ["x", "a b", "c d", 'e "f"', "g\n"]
+    assert all(w.is_literal for w in command.words[:5])
+    assert not any(w.is_literal for w in command.words[5:])
+
+
+def test_branches_and_subshells_are_marked() -> None:
+    """What may not have run is conditional; a subshell has its own scope."""
+    found = parse("if true; then rm a; fi; (cd x; ls); b || c")
+    by_name = {c.words[0].text: c for c in found}
+    assert by_name["rm"].is_conditional
+    assert by_name["ls"].scope
+    assert not by_name["b"].is_conditional
+    assert by_name["c"].is_conditional
+
+
+def test_a_redirection_inside_a_list_stays_with_its_pipeline() -> None:
+    """The grammar reads ``a && b 2>&1 | c`` as a pipe of the whole list; the shell does not."""
+    a, b, c = parse("a && b 2>&1 | c")
+    assert (a.length, b.length, c.position) == (1, 2, 1)
+
+
+def test_substitutions_come_before_the_command_that_uses_them() -> None:
+    """``$(…)`` runs a command too."""
+    assert [c.words[0].text for c in parse("echo $(git diff)")] == ["git", "echo"]
+
+
+def test_a_giant_line_is_given_up() -> None:
+    """One uncertain command stands for what was not read."""
+    (command,) = commands("x " * 200_000)
+    assert not command.is_certain
