@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from handoff.states.repositories import Repository, run_git
 from handoff.states.replay import replay_all
+from handoff.states.repositories import Repository, run_git
 from handoff.states.worktree import lay_out, overlay_reason
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
@@ -45,7 +45,7 @@ def trajectory(seed: int, count: int, base: str) -> Trajectory:
         place = f"/testbed/{path_of(number)}"
         if step % 2:
             turn = step // 10
-            old = f"return x + {turn + 3}\n" if step < 10 else f"return x + {turn + 3}\n"
+            old = f"return x + {turn + 3}\n"
             arguments = {"command": "str_replace", "path": place, "old_str": f"_{turn + 3}(x):\n    {old}"}
             arguments["new_str"] = f"_{turn + 3}(x):\n    return x - {seed} - {step}\n"
             call = Action(tool="str_replace_editor", arguments=json.dumps(arguments))
@@ -53,7 +53,9 @@ def trajectory(seed: int, count: int, base: str) -> Trajectory:
         else:
             call = Action(tool="bash", arguments=json.dumps({"command": f"grep -n return {place} | head -1"}))
             steps.append(Step(actions=(call,), observations=(Observation(text="2: return", exit_code=0),)))
-    return Trajectory(format="chat", task="t", base_commit=base, steps=tuple(steps), outcome=Outcome(), task_id=str(seed))
+    return Trajectory(
+        format="chat", task="t", base_commit=base, steps=tuple(steps), outcome=Outcome(), task_id=str(seed)
+    )
 
 
 def copy_and_replay(checkout: Path, run: Trajectory, h: int, work: Path) -> None:

@@ -172,7 +172,8 @@ def inspect(
     out.print(facts)
     points = {p.h: p.labels for p in find_handoff_points(trajectory, id_, None)}
     table = Table("step", "actions (kind target)", "exit", "handoff labels", title=None)
-    for number, keys in enumerate(actions.trajectory_keys(trajectory.steps), start=1):
+    context = actions.context_of(trajectory.format)
+    for number, keys in enumerate(actions.trajectory_keys(trajectory.steps, context=context), start=1):
         if number > steps:
             table.add_row("…", f"{len(trajectory.steps) - steps} more (--steps)", "", "")
             break

@@ -23,6 +23,7 @@ from handoff.actions.operations import CHANGING_KINDS, Key, Restore, Undo, patch
 from handoff.actions.paths import context_of, is_outside
 from handoff.evidence import find_reverted
 from handoff.identity import identify
+from handoff.tokens import prompt_lengths
 from handoff.trajectory import Trajectory
 
 ALL = (
@@ -115,8 +116,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """``None`` unless the run is resolved."""
     prefix_keys: tuple[Key, ...]
     remaining_steps: int
-    remaining_prompt_tokens: int | None
-    """``None`` when the source does not count the tokens of every remaining call."""
+    remaining_prompt_tokens: int
+    """By our own tokenizer, as takeovers are counted (``tokens.prompt_lengths``)."""
 
     def row(self) -> dict[str, Any]:
         """Plain values for the lake."""
@@ -268,6 +269,7 @@ class _Run:
         self.trajectory = trajectory
         self.states = states
         self.n = len(trajectory.steps)
+        self.prompts = prompt_lengths(trajectory)
         self.events = history(trajectory.steps, context_of(trajectory.format))
         self.reverted = find_reverted(self.events, states)
         self.undone = {(path, step) for path, *steps in self.reverted for step in steps}
@@ -540,8 +542,6 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
     trajectory, states = run.trajectory, run.states
     gold = run.gold(h)
     nodes, edges = run.graph(h)
-    rest = [step.usage.prompt if step.usage is not None else None for step in trajectory.steps[h:]]
-    known = [tokens for tokens in rest if tokens is not None]
     return Point(
         point_id=identify("p", trajectory_id, h),
         trajectory_id=trajectory_id,
@@ -561,5 +561,5 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
         gold=gold,
         prefix_keys=run.prefix_keys(h),
         remaining_steps=run.n - h,
-        remaining_prompt_tokens=sum(known) if len(known) == len(rest) else None,
+        remaining_prompt_tokens=sum(run.prompts[h:]),
     )

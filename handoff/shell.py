@@ -486,7 +486,8 @@ class _Walk:
                     )
             elif child.is_named and not child.type.startswith(("heredoc", "file_redirect", "herestring", "comment")):
                 if child.type in _WORDS:
-                    draft.words.append(self.word(child))
+                    if "\n" not in self.text(child)[:1]:  # else the grammar took a piece of the text for a word
+                        draft.words.append(self.word(child))
                 else:
                     self.visit(
                         child,

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from handoff.actions import ApplyPatch, Context, Opaque, changed_paths, context_of, interpret
 from handoff.errors import SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.journal import Journal, Log
@@ -35,6 +36,9 @@ __all__ = [
     "run_takeover",
     "takeover_identity",
 ]
+
+SUBMITTING = frozenset({"submit", "finish", "exit", "complete"})
+"""Tools that end a run."""
 
 Status: TypeAlias = Literal["submitted", "step_limit", "token_limit", "error", "stopped"]
 Provenance: TypeAlias = Literal["executed", "replayed"]
@@ -140,7 +144,7 @@ def takeover_identity(
     )
 
 
-# -- what the journal holds of one run, in order: Probed?, (Replied, Observed)*, Finished ------------------
+# -- what the journal holds of one run, in order: (Replied, Probed?, Observed)*, Probed?, Finished ---------
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True, tag="probed"):
@@ -193,8 +197,9 @@ def run_takeover(
     frozen state: after an interruption the recorded actions are carried out again, the recorded replies are
     not asked for again, and the successor is shown the observations it saw then.
 
-    ``question``: the probe, put before the first action; ``None`` asks nothing. ``note_tokens``: what writing
-    the view cost. A ``SuccessorError`` ends the run with status ``error``; a ``SandboxError`` of the environment
+    ``question``: the probe (``docs/science.md §6``), put once on a side branch when the successor has looked around
+    and is about to change the repository or to submit, or at the end of a run that never does; ``None`` asks
+    nothing. ``note_tokens``: what writing the view cost. A ``SuccessorError`` ends the run with status ``error``; a ``SandboxError`` of the environment
     is raised, and the run can be gone on with later.
     """
     run = canonical_json((briefing, question, successor.digest, seed, budget, note_tokens))
@@ -301,10 +306,16 @@ def _run(
     session = successor.start(briefing, seed)
     meter = _Meter(briefing)
     notes: list[str] = []
-    answer = Answer()
-    if question is not None:
-        answer, remark = _valid(recorder.probe(session, question), question)
-        notes += [remark] if remark else []
+    answer: Answer | None = None
+
+    def probe() -> Answer | None:
+        if answer is not None or question is None:
+            return answer
+        valid, remark = _valid(recorder.probe(session, question), question)
+        notes.extend([remark] if remark else [])
+        return valid
+
+    context = context_of("")
     transcript: list[Step] = []
     status: Status
     while True:
@@ -321,6 +332,9 @@ def _run(
             notes += [replied.error] if replied.error else []
             break
         meter.call(reply)
+        is_changing, context = _changes(reply.actions, context)
+        if is_changing:
+            answer = probe()
         observations = recorder.observed(len(transcript) + 1, _act(environment, reply.actions))
         meter.observe(observations)
         transcript.append(_step(reply, observations))
@@ -328,6 +342,7 @@ def _run(
             status = "submitted"
             break
         session.observe(observations)
+    answer = probe() or Answer()
     verdict = environment.verdict()
     return Takeover(
         takeover_id=takeover_id,
@@ -355,6 +370,21 @@ def _run(
         transcript=tuple(transcript),
         note="; ".join(notes + recorder.notes),
     )
+
+
+def _changes(actions: tuple[Action, ...], context: Context) -> tuple[bool, Context]:
+    """Could these actions change the repository, or end the run?"""
+    is_changing = False
+    for action in actions:
+        operations, context = interpret(action, context)
+        is_changing = is_changing or any(
+            changed_paths(operation)
+            or isinstance(operation, ApplyPatch)
+            or (isinstance(operation, Opaque) and not operation.is_possible)
+            for operation in operations
+        )
+        is_changing = is_changing or action.tool in SUBMITTING
+    return is_changing, context
 
 
 def _act(environment: Environment, actions: tuple[Action, ...]) -> tuple[Observation, ...]:

@@ -6,6 +6,8 @@ import importlib.metadata
 from functools import lru_cache
 from typing import Any
 
+from handoff.trajectory import Trajectory
+
 TOKENIZER = f"o200k_base@bpe-openai-{importlib.metadata.version('bpe-openai')}"
 """Name and version, written beside every count."""
 
@@ -25,4 +27,28 @@ def count_tokens(text: str) -> int:
     """Tokens of one text, without message overhead."""
     if not text:
         return 0
-    return len(_encoder().encode(text))
+    try:
+        return len(_encoder().encode(text))
+    except UnicodeEncodeError:  # a lone surrogate: counted as the replacement mark that a model would be sent
+        return len(_encoder().encode(text.encode("utf-8", "replace").decode()))
+
+
+def prompt_lengths(trajectory: Trajectory) -> list[int]:
+    """Tokens of the prompt of each recorded model call, by this tokenizer and not by the source's.
+
+    The conversation is taken to grow without trimming, as it is counted for takeovers (``docs/science.md §9``), so
+    that the two can be compared.
+    """
+    length = count_tokens(trajectory.tools or "[]") + sum(_message(message.text) for message in trajectory.preamble)
+    lengths = []
+    for step in trajectory.steps:
+        lengths.append(length)
+        length += count_tokens(step.text) + count_tokens(step.thought) + MESSAGE_OVERHEAD
+        length += sum(count_tokens(action.tool) + count_tokens(action.arguments) for action in step.actions)
+        length += sum(_message(observation.text) for observation in step.observations)
+        length += sum(_message(message.text) for message in step.after)
+    return lengths
+
+
+def _message(text: str) -> int:
+    return count_tokens(text) + MESSAGE_OVERHEAD

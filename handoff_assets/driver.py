@@ -84,14 +84,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The stage was current and recorded before this run."""
 
 
-def _never(*_: object) -> None:
-    raise AssertionError("a stage that is current judges nothing")
-
-
-_AS_RUN: dict[str, dict[str, Any]] = {"injected_handoffs": {"run_tests": _never}}
-"""What an asset passes on beside its partition, where that is part of what the stage is keyed by."""
-
-
 class RunFailedError(HandoffError):
     """A run stopped; the message says where and why."""
 
@@ -230,7 +222,7 @@ def _recorded(instance: DagsterInstance, project: Project, job: str, key: str) -
         stage = getattr(import_module(f"handoff.stages.{module}"), table)
         arguments = [partition[name] for name in ("round", "shard") if name in partition]
         try:
-            found.append(stage(reading, *arguments, **_AS_RUN.get(table, {})))
+            found.append(stage(reading, *arguments))
         except _StaleError:
             return None
     return found

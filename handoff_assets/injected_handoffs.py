@@ -47,6 +47,5 @@ def injected_handoffs(
     from handoff.stages import handoffs
 
     opened = project.open(repositories, sandbox)
-    with sandbox.judge(opened) as run_tests:
-        written = handoffs.injected_handoffs(opened, context.partition_key, run_tests)
+    written = handoffs.injected_handoffs(opened, context.partition_key)
     return materialized(opened, written, LABELS, CLASSES)

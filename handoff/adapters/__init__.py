@@ -9,19 +9,21 @@ A new format is one file, one fixture folder and one line in ``ADAPTERS``.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from handoff.adapters.chat import ChatRows
+from handoff.adapters.framing import Damaged, SourceFile, label
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
 from handoff.adapters.record import Record, malformed
 from handoff.adapters.sweagent import SweAgent
-from handoff.errors import RecordError
+from handoff.errors import InputError, RecordError
 from handoff.trajectory import Trajectory
 
-__all__ = ["ADAPTERS", "Adapter", "Record", "convert", "nearest", "recognise"]
+__all__ = ["ADAPTERS", "Adapter", "Record", "convert", "nearest", "read_one", "recognise"]
 
 
 class Adapter(Protocol):
@@ -74,3 +76,19 @@ def recognise(record: Record) -> Adapter:
             else f"Convert {guess} to chat rows with tool_calls."
         ),
     )
+
+
+def read_one(path: Path, position: int) -> Trajectory:
+    """One record of a file as a trajectory; ``RecordError`` or ``InputError`` says why it cannot be had."""
+    if not path.is_file():
+        raise InputError(f"{label(path)}: no such file")
+    count = 0
+    for count, item in enumerate(SourceFile(path), 1):
+        if count == position:
+            if isinstance(item, Damaged):
+                raise item.error
+            try:
+                return convert(item)
+            except RecordError as error:
+                raise error.at(item.file, item.position) from error
+    raise InputError(f"{label(path)} holds {count} records; there is no record {position}")

@@ -46,9 +46,11 @@ def injected_handoffs(project: Project, shard: str) -> Written:
 
 
 def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
+    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "split"], shard=shard)
+    splits = {head["trajectory_id"]: head["split"] for head in heads}
     with States(project, shard) as states:
         return [
-            point.row()
+            {**point.row(), "split": splits[id_]}
             for id_, trajectory in corpus.trajectories(project.lake, shard)
             for point in find_handoff_points(trajectory, id_, states.of(id_, trajectory.repo))
         ]

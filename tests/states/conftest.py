@@ -65,5 +65,10 @@ def editor(output: str = "The file has been edited.", **arguments: object) -> St
 
 def recording(*steps: Step, base: str | None, patch: str | None = None) -> Trajectory:
     return Trajectory(
-        format="chat", task="Fix the pager.", repo="o/pager", base_commit=base, steps=steps, outcome=Outcome(patch=patch)
+        format="chat",
+        task="Fix the pager.",
+        repo="o/pager",
+        base_commit=base,
+        steps=steps,
+        outcome=Outcome(patch=patch),
     )

@@ -9,8 +9,8 @@ import pytest
 
 from handoff.errors import StateError
 from handoff.states.reader import StoredStates
-from handoff.states.repositories import Repositories, Repository
 from handoff.states.replay import replay, replay_all
+from handoff.states.repositories import Repositories, Repository
 from handoff.trajectory import Trajectory
 from tests.states.conftest import FILES, bash, commit, editor, recording
 
@@ -29,7 +29,9 @@ def patch_of(repository: Repository, base: str, files: dict[str, bytes | None]) 
 def test_every_step_has_the_tree_the_predecessor_left(repository: Repository, base: str) -> None:
     """Step 0 is the base; a step that changes nothing shares tree and commit with the one before it."""
     patch = patch_of(repository, base, {"src/pager.py": FIXED, "notes.txt": b"a\n"})
-    run = recording(bash("ls", "README.md"), fix(), bash("echo a > notes.txt"), bash("pwd", "/testbed"), base=base, patch=patch)
+    run = recording(
+        bash("ls", "README.md"), fix(), bash("echo a > notes.txt"), bash("pwd", "/testbed"), base=base, patch=patch
+    )
     done = replay(run, "t_1", repository)
     assert done.status == "verified", done.reason
     assert done.trees[0] == done.trees[1] == repository.tree_of(base)

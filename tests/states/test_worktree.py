@@ -65,7 +65,13 @@ def test_no_later_history_is_visible(repository: Repository, base: str, tmp_path
     repository.git("branch", "other", later)
     with lay_out(repository, base, repository.tree_of(base), tmp_path / "wt") as laid:
         assert shell(laid, "git log --all --format=%H").split() == [base]
-        for command in ("git tag", "git remote", "git fsck --lost-found", "git stash list", "git for-each-ref refs/remotes"):
+        for command in (
+            "git tag",
+            "git remote",
+            "git fsck --lost-found",
+            "git stash list",
+            "git for-each-ref refs/remotes",
+        ):
             assert shell(laid, command) == "", command
         assert shell(laid, "git branch --format='%(refname)'") == "refs/heads/main\n"
         assert "off-by-one" not in shell(laid, "git log --all --reflog; git reflog; cat .git/packed-refs .git/logs/*")
@@ -78,7 +84,9 @@ def test_no_later_history_is_visible(repository: Repository, base: str, tmp_path
 def test_what_the_successor_leaves_is_stored(laid: WorkTree, repository: Repository, base: str) -> None:
     """New, changed, removed, renamed, linked and executable files count; ignored new files and sockets do not."""
     shell(laid, "mv src lib; rm run.sh; echo v > README.md; mkdir build; echo o > build/o; echo c > a.pyc; mkfifo pipe")
-    shell(laid, "ln -s /etc/passwd link; printf '#!/bin/sh' > go; chmod +x go; rm -r added; mkdir added; echo 2 > added/y")
+    shell(
+        laid, "ln -s /etc/passwd link; printf '#!/bin/sh' > go; chmod +x go; rm -r added; mkdir added; echo 2 > added/y"
+    )
     files = repository.files(laid.tree())
     assert sorted(files) == [
         *(".gitignore", "README.md", "added/y", "go"),
@@ -93,14 +101,19 @@ def test_the_successors_git_configuration_runs_nothing(laid: WorkTree, state: st
     proof = tmp_path / "ran"
     for key in ("core.fsmonitor", "filter.x.clean", "filter.x.smudge", "diff.external", "core.hooksPath"):
         shell(laid, f"git config {key} 'touch {proof}'")
-    shell(laid, f"mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch {proof}\\n' > .git/hooks/post-index-change; chmod +x .git/hooks/*")
+    shell(
+        laid,
+        f"mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch {proof}\\n' > .git/hooks/post-index-change; chmod +x .git/hooks/post*",
+    )
     (laid.path / ".gitattributes").write_text("* filter=x diff=x\n")
     (laid.path / "new.txt").write_text("n")
     laid.tree()
     assert not proof.exists()
 
 
-def test_two_layouts_of_one_base_do_not_touch_each_other(repository: Repository, base: str, tmp_path: Path, how: str) -> None:
+def test_two_layouts_of_one_base_do_not_touch_each_other(
+    repository: Repository, base: str, tmp_path: Path, how: str
+) -> None:
     tree = repository.tree_of(base)
     with lay_out(repository, base, tree, tmp_path / "a") as a, lay_out(repository, base, tree, tmp_path / "b") as b:
         with (a.path / "run.sh").open("ab") as file:  # in place: a shared inode would show it in b
@@ -110,14 +123,18 @@ def test_two_layouts_of_one_base_do_not_touch_each_other(repository: Repository,
     assert not (tmp_path / "a").exists()
 
 
-def test_what_an_interrupted_layout_left_is_removed(repository: Repository, base: str, tmp_path: Path, how: str) -> None:
+def test_what_an_interrupted_layout_left_is_removed(
+    repository: Repository, base: str, tmp_path: Path, how: str
+) -> None:
     lay_out(repository, base, repository.tree_of(base), tmp_path / "wt")  # never closed
     with lay_out(repository, base, repository.tree_of(base), tmp_path / "wt") as again:
         assert again.tree() == repository.tree_of(base)
     assert not (tmp_path / "wt").exists()
 
 
-@pytest.mark.parametrize("name", [b".git", b"..", b".", b".GIT", b"git~1", b".git ", b"a\0b", b"", ".g\u200cit".encode()])
+@pytest.mark.parametrize(
+    "name", [b".git", b"..", b".", b".GIT", b"git~1", b".git ", b"a\0b", b"", ".g\u200cit".encode()]
+)
 def test_names_that_could_climb_out_are_unsafe(name: bytes) -> None:
     assert not is_safe_name(name)
 
@@ -139,9 +156,22 @@ def test_a_state_is_never_written_through_a_link(repository: Repository, base: s
     outside.mkdir()
     blob = write_loose(repository.git_dir, "blob", os.fsencode(outside))
     linked = repository.write_entries(repository.tree_of(base), {"out": ("120000", blob)})
-    with_link = repository.git("commit-tree", linked, "-m", "x", extra={
-        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a"
-    }).decode().strip()
+    with_link = (
+        repository.git(
+            "commit-tree",
+            linked,
+            "-m",
+            "x",
+            extra={
+                "GIT_AUTHOR_NAME": "a",
+                "GIT_AUTHOR_EMAIL": "a",
+                "GIT_COMMITTER_NAME": "a",
+                "GIT_COMMITTER_EMAIL": "a",
+            },
+        )
+        .decode()
+        .strip()
+    )
     state = repository.write_tree(linked, {"out": None, "out/f": b"f"})
     with lay_out(repository, with_link, state, tmp_path / "wt") as laid:
         assert laid.tree() == state and list(outside.iterdir()) == []
