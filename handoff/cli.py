@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -27,7 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+TABLE_WIDTH = 150
+"""Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else TABLE_WIDTH)
 err = Console(stderr=True, highlight=False)
 
 Data = Annotated[
@@ -266,26 +270,13 @@ def doctor(data: Data = None) -> None:
 
 
 def _print_outcome(project: Any, last_round: int) -> None:
-    from handoff.report.tables import MEASURES, count_by, takeover_table
+    from handoff.report.tables import count_by, takeover_table
     from handoff.stages import round_name
 
     name = round_name(last_round)
     lines = takeover_table(project.lake.rows("robustness", round=name))
     if lines:
-        table = Table(title=f"Takeovers on held-out repositories, round {name} (95 % intervals by task below each figure)")
-        table.add_column("view")
-        table.add_column("successor")
-        for _, heading, _ in MEASURES:
-            table.add_column(heading, justify="right")
-        table.add_column("n", justify="right")
-        previous = ""
-        for line in lines:
-            if previous and line.view != previous:
-                table.add_section()
-            cells = [f"{cell.text}\n[dim]{cell.interval}[/dim]" for cell in line.cells]
-            table.add_row(line.view if line.view != previous else "", escape(line.arm), *cells, f"{line.n_runs}\n[dim]{line.n_tasks} tasks[/dim]")
-            previous = line.view
-        out.print(table)
+        _print_takeovers(lines, name)
     else:
         out.print(f"No takeover was evaluated in round {name}.")
     for number in range(last_round + 1):
@@ -302,6 +293,30 @@ def _print_outcome(project: Any, last_round: int) -> None:
                 out.print(f"[bold]{row['format']}[/bold]: {project.exports / row['path']} ({row['rows']} rows)", soft_wrap=True)
     for row in project.lake.rows("round_report", ["path"], round=name):
         out.print(f"[bold]report[/bold]: {project.reports / row['path']}", soft_wrap=True)
+
+
+def _print_takeovers(lines: Sequence[Any], name: str) -> None:
+    from handoff.report.tables import MEASURES
+
+    table = Table(
+        title=f"Takeovers on held-out repositories, round {name}; below each figure its 95 % interval (resampled by task)",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+    )
+    table.add_column("view", no_wrap=True)
+    table.add_column("successor", no_wrap=True)
+    for _, heading, _ in MEASURES:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    previous = ""
+    for line in lines:
+        if previous and line.view != previous:
+            table.add_section()
+        cells = [f"{cell.text}\n[dim]{cell.interval}[/dim]" for cell in line.cells]
+        counts = f"{line.n_runs} runs\n[dim]{line.n_tasks} tasks[/dim]"
+        table.add_row(line.view if line.view != previous else "", escape(line.arm), *cells, counts)
+        previous = line.view
+    Console(highlight=False, width=max(out.width, TABLE_WIDTH)).print(table)
 
 
 def _print_shard(project: Any, shard: str) -> None:

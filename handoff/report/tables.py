@@ -14,14 +14,14 @@ MEASURES: tuple[tuple[str, str, int], ...] = (
     # metric, heading, decimals
     ("solve_rate", "solved", 2),
     ("steps", "steps", 1),
-    ("prompt_tokens", "prompt tokens", 0),
+    ("prompt_tokens", "tokens", 0),
     ("e_cr", "E_CR", 2),
     ("p_si", "P_SI", 2),
-    ("si_precision", "SI prec.", 2),
-    ("si_f1", "SI F1", 2),
+    ("si_precision", "precision", 2),
+    ("si_f1", "F1", 2),
     ("p_pc", "P_PC", 2),
     ("hrs", "HRS", 2),
-    ("destroyed_fixes", "destroyed", 2),
+    ("destroyed_fixes", "fixes lost", 2),
 )
 """What the takeover table shows, in order (docs/science.md §5–§9)."""
 
@@ -55,14 +55,20 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The value, or a dash."""
-        return "–" if self.value is None else f"{self.value:,.{self.decimals}f}"
+        return "–" if self.value is None else self._figure(self.value)
 
     @property
     def interval(self) -> str:
         """The 95 % interval, or nothing."""
         if self.low is None or self.high is None:
             return ""
-        return f"{self.low:,.{self.decimals}f}–{self.high:,.{self.decimals}f}"
+        return f"{self._figure(self.low)}–{self._figure(self.high)}"
+
+    def _figure(self, value: float) -> str:
+        if self.decimals == 0 and abs(value) >= 1000:
+            return f"{value / 1000:,.3g}k"
+        text = f"{value:,.{self.decimals}f}"
+        return text.removeprefix("0") if self.decimals == 2 and text.startswith("0.") else text
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

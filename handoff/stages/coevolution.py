@@ -91,7 +91,7 @@ def _kata_shards(lake: Lake) -> list[str]:
     """Shards with recordings of the embedded world: the only ones whose policy is trained here."""
     found = []
     for partition in lake.partitions("raw_trajectories"):
-        agents = lake.read("raw_trajectories", ["agent"], **partition)["agent"].unique().to_pylist()
+        agents = lake.read("raw_trajectories", ["agent"], None, **partition)["agent"].unique().to_pylist()
         if {SCRIPTED, EXPERT} & set(agents):
             found.append(partition["shard"])
     return found

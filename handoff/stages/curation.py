@@ -106,7 +106,7 @@ class _Workshop:
             own = lake.rows("takeover_runs", None, pc.field("purpose") == "collect", **partition)
             if own:
                 runs += own
-                for row in lake.rows("diagnostics", ["takeover_id", "metric", "value"], **partition):
+                for row in lake.rows("diagnostics", ["takeover_id", "metric", "value"], None, **partition):
                     measures.setdefault(row["takeover_id"], {})[row["metric"]] = row["value"]
         unique = {run["takeover_id"]: run for run in reversed(runs)}
         return [unique[id_] for id_ in sorted(unique)], measures

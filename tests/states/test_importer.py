@@ -21,7 +21,8 @@ with Repository(Path(git_dir)) as repository:
     print("ready", flush=True)
     for _ in range(100 if count == "many" else 1):
         chains = [
-            Chain(f"{name}_{n}", base, [{f"f{k}": ("100644", bytes([k, n]) * 2000)} for k in range(20)]) for n in range(20)
+            Chain(f"{name}_{n}",
+                  base, [{f"f{k}": ("100644", bytes([k, n]) * 2000)} for k in range(20)]) for n in range(20)
         ]
         write_chains(repository, chains)
 """

@@ -101,10 +101,8 @@ def test_the_successors_git_configuration_runs_nothing(laid: WorkTree, state: st
     proof = tmp_path / "ran"
     for key in ("core.fsmonitor", "filter.x.clean", "filter.x.smudge", "diff.external", "core.hooksPath"):
         shell(laid, f"git config {key} 'touch {proof}'")
-    shell(
-        laid,
-        f"mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch {proof}\\n' > .git/hooks/post-index-change; chmod +x .git/hooks/post*",
-    )
+    hook = ".git/hooks/post-index-change"
+    shell(laid, f"mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch {proof}\\n' > {hook}; chmod +x {hook}")
     (laid.path / ".gitattributes").write_text("* filter=x diff=x\n")
     (laid.path / "new.txt").write_text("n")
     laid.tree()
