@@ -28,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-TABLE_WIDTH = 150
+TABLE_WIDTH = 164
 """Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else TABLE_WIDTH)
@@ -91,9 +91,7 @@ def demo(
             sandbox=settings.sandbox,
             progress=report("recording the kata world"),
         )
-    code = subprocess.run(
-        [sys.executable, "-m", "handoff_assets.driver", "--data", str(project.root), "--rounds", str(rounds)], check=False
-    ).returncode
+    code = _drive("--data", str(project.root), "--rounds", str(rounds))
     if code:
         err.print("[red]error[/red] the run stopped before its end; what was finished is kept. Run the same command again.")
         raise typer.Exit(code)
@@ -109,10 +107,7 @@ def dev(
     from handoff.project import Project
 
     project = Project(data_folder(data))
-    code = subprocess.run(
-        [sys.executable, "-m", "handoff_assets.driver", "--data", str(project.root), "--ui", str(port)], check=False
-    ).returncode
-    raise typer.Exit(code)
+    raise typer.Exit(_drive("--data", str(project.root), "--ui", str(port)))
 
 
 # -- corpus -------------------------------------------------------------------------------------
@@ -264,6 +259,15 @@ def doctor(data: Data = None) -> None:
         broken = broken or finding.state == "missing"
     out.print(table)
     raise typer.Exit(1 if broken else 0)
+
+
+def _drive(*arguments: str) -> int:
+    """Run Dagster's side in a process of its own: the core does not import it.
+
+    Started with ``-c``: workers import the main module of the process that starts them, and need none of this one.
+    """
+    program = "import sys; from handoff_assets.driver import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", program, *arguments], check=False).returncode
 
 
 # -- printing -----------------------------------------------------------------------------------

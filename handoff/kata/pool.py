@@ -1,7 +1,8 @@
 """Many jobs on several processes, each with a lab of its own; results in the order of the jobs.
 
-A result depends on its job alone: which worker ran it, and how many there are, changes nothing. Workers are started
-fresh (not forked), so that threads of the calling process (Dagster's, a database's) are not carried over.
+A result depends on its job alone: which worker ran it, and how many there are, changes nothing. Workers are forked
+from a server process that has loaded everything once (``warm.py``) and has no threads; the calling process, with
+Dagster's or a database's threads, is never forked.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Progress = Callable[[int, int], None]
 """(done, total)."""
 
 _POLL_SECONDS = 5.0
+_WARM = "handoff.kata.warm"
+FEW = 4
+"""So few jobs are done in this process: it takes longer to start a worker."""
 
 
 def run_many(
@@ -35,9 +39,9 @@ def run_many(
     """``function(lab, job)`` for each job, yielded in order as soon as it is known.
 
     ``function`` is importable by name; jobs and results can be pickled. The first error of a job is raised here, and
-    ends the workers. With one worker, or one job, everything runs in this process.
+    ends the workers. With one worker, or few jobs, everything runs in this process.
     """
-    if workers <= 1 or len(jobs) <= 1:
+    if workers <= 1 or len(jobs) <= FEW:
         with KataLab(data, sandbox=sandbox, worker="0") as lab:
             for number, job in enumerate(jobs, 1):
                 yield function(lab, job)
@@ -55,7 +59,8 @@ def _run_in_workers(
     workers: int,
     progress: Progress | None,
 ) -> Iterator[Result]:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([_WARM])
     tasks: Queue[tuple[int, Job] | None] = context.Queue()
     answers: Queue[tuple[int, Result | None, Exception | None]] = context.Queue()
     for numbered in enumerate(jobs):

@@ -83,6 +83,7 @@ def test_a_lake_without_an_instance_is_recorded_without_working_again(project: P
     assert not any(at.written.is_new for at in seen if at.written)
 
 
+@pytest.mark.slow
 def test_a_failing_record_stops_with_the_reason_and_the_next_run_goes_on(project: Project, stages: Stages) -> None:
     """The message is the error's own sentence; what was finished before is not done again."""
     drop(project, "a.jsonl", b"1")
@@ -95,6 +96,7 @@ def test_a_failing_record_stops_with_the_reason_and_the_next_run_goes_on(project
     assert runs == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_marked_and_done_again(project: Project) -> None:
     """A driver that holds the lock knows that an unfinished run of an earlier driver is dead."""
     drop(project, "a.jsonl", b"1")
