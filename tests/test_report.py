@@ -43,7 +43,7 @@ def _report(**changes: object) -> Report:
             "policies",
             "exports",
             "handoffs",
-            "statements",
+            "contrasts",
         ),
         (),
     )

@@ -12,7 +12,7 @@ import jinja2
 import msgspec
 
 from handoff.report.plots import Bar, interval_chart
-from handoff.report.tables import ARMS, MEASURES, VIEWS, Line
+from handoff.report.tables import ARMS, MEASURES, Against, Line, contrast_text
 
 PLOTTED = (("steps", "Steps to finish, median view of cost"), ("prompt_tokens", "Prompt tokens"), ("hrs", "HRS"), ("si_f1", "State inference F1"))
 
@@ -55,8 +55,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[Mapping[str, Any], ...]
     exports: tuple[Mapping[str, Any], ...]
     handoffs: tuple[Handoff, ...]
-    statements: tuple[str, ...]
-    """Comparisons in words, each computed from rows (stages/coevolution.py)."""
+    contrasts: tuple[Against, ...]
+    """Arm against arm on matched points."""
 
 
 def render_report(report: Report) -> str:
@@ -69,8 +69,9 @@ def render_report(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters["visible"] = visible
+    environment.filters["contrast"] = contrast_text
     return environment.get_template("round.html").render(
-        r=report, measures=MEASURES, arms=dict(ARMS), views=VIEWS, plots=list(_plots(report.lines))
+        r=report, measures=MEASURES, headings={m: h for m, h, _ in MEASURES}, arms=dict(ARMS), plots=list(_plots(report.lines))
     )
 
 

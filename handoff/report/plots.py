@@ -30,7 +30,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
 
 
-def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: int = 640) -> str:
+def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: int = 560) -> str:
     """Groups of horizontal bars with 95 % intervals. A missing value leaves its place empty, and says so."""
     top = max([b.high if b.high is not None else b.value or 0.0 for b in bars] or [1.0]) or 1.0
     left, right, row, gap = 190, 70, 18, 12

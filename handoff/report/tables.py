@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from handoff.diagnosis.contrast import Contrast
+
 MEASURES: tuple[tuple[str, str, int], ...] = (
     # metric, heading, decimals
     ("solve_rate", "solved", 2),
@@ -127,6 +129,49 @@ def _line_order(key: tuple[str, str]) -> tuple[int, int, str]:
     arm, view = key
     names = [name for name, _ in ARMS]
     return (VIEWS.index(view), names.index(arm) if arm in names else len(names), arm)
+
+
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm against another under one view: a line of the contrast table."""
+
+    view: str
+    arm: str
+    other: str
+    n_points: int
+    n_tasks: int
+    contrasts: tuple[Contrast, ...]
+
+
+def contrast_table(contrasts: Iterable[Contrast]) -> tuple[Against, ...]:
+    """Contrasts grouped by view and pair, in the order given."""
+    lines: dict[tuple[str, str, str], list[Contrast]] = {}
+    for contrast in contrasts:
+        lines.setdefault((contrast.view, contrast.arm, contrast.other), []).append(contrast)
+    return tuple(
+        Against(
+            view=view,
+            arm=arm,
+            other=other,
+            n_points=max(c.n_points for c in own),
+            n_tasks=max(c.n_tasks for c in own),
+            contrasts=tuple(own),
+        )
+        for (view, arm, other), own in lines.items()
+    )
+
+
+def contrast_text(contrast: Contrast) -> tuple[str, str]:
+    """(the change, its interval), as people read them."""
+    if contrast.change is None:
+        return "–", ""
+
+    def said(value: float) -> str:
+        text = f"{value:+.0%}" if contrast.is_relative else f"{value:+.2f}"
+        return text.replace("-", "−")
+
+    if contrast.low is None or contrast.high is None:
+        return said(contrast.change), ""
+    return said(contrast.change), f"{said(contrast.low)} to {said(contrast.high)}"
 
 
 def count_by(rows: Iterable[Mapping[str, Any]], *keys: str) -> list[tuple[tuple[str, ...], int]]:

@@ -21,8 +21,7 @@ from handoff.lake import Lake, Written, write_file
 from handoff.points import ALL as LABELS
 from handoff.project import Project
 from handoff.report.page import Handoff, Report, render_report
-from handoff.report.statements import sentence
-from handoff.report.tables import VIEWS, Line, count_by, takeover_table
+from handoff.report.tables import VIEWS, Line, contrast_table, count_by, takeover_table
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.diagnosis import evaluated
 from handoff.stages.handoffs import Handoffs
@@ -242,9 +241,6 @@ def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Repo
     lake = project.lake
     rows = lake.rows("robustness", round=round)
     labels = [label for found in lake.rows("injected_handoffs", ["labels"]) for label in found["labels"]]
-    by_pair: dict[tuple[str, str, str], list[Contrast]] = {}
-    for found in contrasts:
-        by_pair.setdefault((found.view, found.arm, found.other), []).append(found)
     curated = lake.rows("curated_training_set", ["kind", "view", "trained_tokens"], round=round)
     tokens: dict[tuple[str, str], int] = {}
     for row in curated:
@@ -272,7 +268,7 @@ def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Repo
         policies=tuple(lake.rows("policy", round=round)),
         exports=tuple(lake.rows("exports", ["path", "format", "rows"], round=round)),
         handoffs=tuple(_handoffs(project)),
-        statements=tuple(sentence(pair) for pair in by_pair.values()),
+        contrasts=contrast_table(contrasts),
     )
 
 
