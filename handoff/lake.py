@@ -363,7 +363,7 @@ class Lake:
         """
         target = self.path(table, **partition)
         schema = SCHEMAS[table].with_metadata({"handoff.inputs": inputs, "handoff.table": table})
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         scratch = target.parent / f".{secrets.token_hex(8)}.partial"
         count = 0
         try:
@@ -462,9 +462,17 @@ def seal(scratch: Path, target: Path) -> tuple[int, str]:
     return size, digest
 
 
+def make_folder(folder: Path) -> None:
+    """A folder with all above it; ``LakeError`` when it cannot be had."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _explain(error, "data folder", folder / "…") from error
+
+
 def write_file(target: Path, data: bytes) -> str:
     """Write a whole file or nothing; its SHA-256. The one way this project writes files beside tables."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     scratch = target.parent / f".{secrets.token_hex(8)}.partial"
     try:
         scratch.write_bytes(data)
@@ -502,4 +510,4 @@ def _sha256(path: Path) -> str:
 def _explain(error: OSError, table: str, target: Path) -> LakeError:
     if error.errno == errno.ENOSPC:
         return LakeError(f"{table}: the disk that holds {target.parent} is full; free space and run again (nothing was half written)")
-    return LakeError(f"{table}: cannot write {target}: {error.strerror or error}")
+    return LakeError(f"{table}: cannot write {target}: {error.strerror or error}; choose another data folder or mend this one")

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import msgspec
 
+from handoff.corpus import stored_name
 from handoff.errors import InputError
 from handoff.lake import SCHEMAS, Lake
 
@@ -92,10 +93,11 @@ def ancestry(lake: Lake, sample_id: str) -> Chain:
         return Chain(sample_id=ids[0], links=tuple(links), exports=reader.exports_of(ids))
 
 
-def descendants(lake: Lake, source: str) -> Descendants:
+def descendants(lake: Lake, source: str, *, relative_to: Path | None = None) -> Descendants:
     """Everything that derives from one file (path as ingested, or its end) or one trajectory id.
 
-    ``InputError`` when the lake knows neither.
+    ``relative_to``: the data folder, whose own files the tables name from there. ``InputError`` when the lake knows
+    neither.
     """
     with _Reader(lake) as reader:
         by_id = reader.find("raw_trajectories", "trajectory_id = ?", [source], ("trajectory_id",))
@@ -105,9 +107,9 @@ def descendants(lake: Lake, source: str) -> Descendants:
             [source, "/" + source.lstrip("./")],
             ("trajectory_id", "file"),
         )
-        if not by_id and not rows:
-            absolute = str(Path(source).absolute())
-            rows = reader.find("raw_trajectories", "file = ?", [absolute], ("trajectory_id",))
+        if not rows:
+            names = [stored_name(Path(source).absolute(), relative_to), stored_name(Path(source).resolve(), relative_to)]
+            rows = reader.find("raw_trajectories", "file IN (?, ?)", names, ("trajectory_id",))
         if not rows:
             raise InputError(
                 f"no trajectory in the lake comes from {source!r}; give a file as it was ingested, or a trajectory id"

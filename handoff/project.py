@@ -33,9 +33,9 @@ SHARD_FILE = ".shard.json"
 class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of the embedded world to generate."""
 
-    train: int = 48
-    validation: int = 8
-    test: int = 16
+    train: int = 40
+    validation: int = 6
+    test: int = 14
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Model calls a successor may make."""
     token_budget: int = 400_000
     """Prompt tokens a successor may spend, summed over its calls."""
-    points_per_run: int = 3
+    points_per_run: int = 2
     """Handoff points of one trajectory that successors are started from."""
     repositories: dict[str, str] = {}
     """Repository name → local mirror or URL."""

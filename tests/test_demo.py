@@ -101,7 +101,7 @@ def test_every_training_row_leads_back_to_its_source_line(undisturbed: tuple[Pat
     chain = ancestry(lake, rows[0]["sample_id"])
     head = chain.link("raw_trajectories")
     assert head is not None
-    line = Path(head.facts["file"]).read_bytes().splitlines()[head.facts["record"] - 1]
+    line = (root / head.facts["file"]).read_bytes().splitlines()[head.facts["record"] - 1]
     assert json.loads(line)["repo"].startswith("kata/")
 
 

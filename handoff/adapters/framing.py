@@ -64,12 +64,28 @@ def label(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-class SourceFile:
-    """One file; iterate it once for its records. ``framing``, ``sha256`` and ``bytes`` are known afterwards."""
+def stored_name(path: Path, relative_to: Path | None = None) -> str:
+    """The name of a file in every table: inside the folder ``relative_to`` the way from there, else as given.
 
-    def __init__(self, path: Path, *, limit: int = RECORD_LIMIT) -> None:
+    So tables do not change when a data folder is moved with the files in it.
+    """
+    if relative_to is None:
+        return label(path)
+    for place, folder in ((path.absolute(), relative_to.absolute()), (path.resolve(), relative_to.resolve())):
+        if place.is_relative_to(folder):
+            return label(place.relative_to(folder))
+    return label(path)
+
+
+class SourceFile:
+    """One file; iterate it once for its records. ``framing``, ``sha256`` and ``bytes`` are known afterwards.
+
+    ``name`` is what its records are said to come from: see ``stored_name``.
+    """
+
+    def __init__(self, path: Path, *, limit: int = RECORD_LIMIT, relative_to: Path | None = None) -> None:
         self.path = path
-        self.name = label(path)
+        self.name = stored_name(path, relative_to)
         self.limit = limit
         self.framing = "unknown"
         self.bytes = 0

@@ -16,7 +16,7 @@ from handoff.corpus.files import files, size_of
 from handoff.corpus.spill import Spill
 from handoff.corpus.splits import split_of
 from handoff.errors import RecordError
-from handoff.lake import ROW_GROUP, Lake
+from handoff.lake import ROW_GROUP, Lake, make_folder
 from handoff.trajectory import Trajectory, trajectory_id
 
 _FLUSH = 16 * 1024 * 1024
@@ -56,14 +56,15 @@ def ingest(
     inputs: str,
     progress: Progress | None = None,
     record_limit: int = RECORD_LIMIT,
+    relative_to: Path | None = None,
 ) -> IngestReport:
     """Read ``paths`` into the four tables of ``shard``; ``raw_trajectories`` is written last.
 
-    A trajectory that occurs twice (equal content or equal bytes) is kept once. ``LakeError`` when the disk is
-    full; ``InputError`` when a path does not exist.
+    A trajectory that occurs twice (equal content or equal bytes) is kept once. Files inside ``relative_to`` are
+    named from there, others as given. ``LakeError`` when the disk is full; ``InputError`` when a path does not exist.
     """
-    reading = _Reading(list(files(paths)), progress, record_limit)
-    lake.root.mkdir(parents=True, exist_ok=True)
+    reading = _Reading(list(files(paths)), progress, record_limit, relative_to)
+    make_folder(lake.root)
     with (
         Spill(lake, "raw_trajectories") as heads,
         Spill(lake, "quarantine") as rejects,
@@ -78,10 +79,13 @@ def ingest(
 class _Reading:
     """One pass over the files: yields step batches, spills the rest."""
 
-    def __init__(self, paths: list[Path], progress: Progress | None, record_limit: int) -> None:
+    def __init__(
+        self, paths: list[Path], progress: Progress | None, record_limit: int, relative_to: Path | None
+    ) -> None:
         self.paths = paths
         self.progress = progress
         self.limit = record_limit
+        self.relative_to = relative_to
         self.total = sum(size_of(path) for path in paths)
         self.done = 0
         self.records = self.kept = self.n_steps = self.duplicates = self.quarantined = 0
@@ -127,7 +131,7 @@ class _Reading:
 
     def _kept(self, path: Path, rejects: Spill, sources: Spill) -> Iterator[tuple[Record, str, Trajectory]]:
         """The trajectories of one file that were not seen before; everything else is counted or quarantined."""
-        source = SourceFile(path, limit=self.limit)
+        source = SourceFile(path, limit=self.limit, relative_to=self.relative_to)
         before = (self.records, self.kept, self.quarantined)
         for item in source:
             self.records += 1

@@ -6,11 +6,13 @@ is deterministic for a seed: fixed order of additions, float64, no threads that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 Matrix = npt.NDArray[np.float64]
 
@@ -29,6 +31,13 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Weights = Mapping[str, Matrix]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread: how sums are split over threads would change their last bits."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def initial(shape: Shape, rng: np.random.Generator) -> dict[str, Matrix]:

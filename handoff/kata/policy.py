@@ -7,6 +7,7 @@ was made is learned against the candidates of that moment. What an arm is traine
 from __future__ import annotations
 
 import math
+import bisect
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -76,7 +77,7 @@ class Policy:
         return self._saved.has_opening
 
     def with_opening(self) -> Policy:
-        """The same weights behind a forced opening: git diff, all tests, feature map (``docs/science.md §13``)."""
+        """The same weights behind a forced opening: files, git diff, all tests, feature map (``docs/science.md §13``)."""
         saved = msgspec.structs.replace(self._saved, name=f"{self.name}+opening", has_opening=True)
         return Policy(saved, self._prior)
 
@@ -87,19 +88,15 @@ class Policy:
     def choose(self, mind: Mind, rng: random.Random) -> Turn | None:
         """A move drawn from the policy's distribution."""
         if self._saved.has_opening and mind.is_takeover:
-            for move in (Move("diff"), Move("test_all"), Move("read", FEATURE_MAP)):
+            for move in (Move("list"), Move("diff"), Move("test_all"), Move("read", FEATURE_MAP)):
                 if move not in mind.moves:
                     return move, ""
         worth = edits(mind, self._prior)
         moves = candidates(mind, worth)
         raw = network.scores(self._choose, features.features(mind, moves, worth, self._prior))[:, 0]
         chances = network.softmax(raw / TEMPERATURE)
-        at, drawn = 0, rng.random()
-        for at, chance in enumerate(chances.tolist()):
-            drawn -= chance
-            if drawn < 0:
-                break
-        return moves[at], ""
+        at = bisect.bisect_right(np.cumsum(chances).tolist(), rng.random())
+        return moves[min(at, len(moves) - 1)], ""
 
     def judge(self, mind: Mind, paths: tuple[str, ...]) -> tuple[str, ...]:
         """The most likely belief about each file."""
@@ -196,17 +193,18 @@ def train(
     importance = [lesson.weight for lesson in lessons for _ in lesson.groups]
     rows = np.concatenate([np.zeros((0, len(FILE_NAMES))), *(lesson.files for lesson in lessons)])
     classes = [label for lesson in lessons for label in lesson.classes]
-    choose = network.fit_choices(
-        Shape(inputs=len(NAMES), hidden=hidden, epochs=epochs),
-        groups,
-        chosen,
-        importance,
-        np.random.default_rng([seed, 1]),
-    )
-    believe = network.fit_classes(
-        Shape(inputs=len(FILE_NAMES), hidden=16, outputs=len(BELIEFS), epochs=epochs),
-        rows, classes, np.random.default_rng([seed, 2]),
-    )  # fmt: skip
+    with network.one_thread():
+        choose = network.fit_choices(
+            Shape(inputs=len(NAMES), hidden=hidden, epochs=epochs),
+            groups,
+            chosen,
+            importance,
+            np.random.default_rng([seed, 1]),
+        )
+        believe = network.fit_classes(
+            Shape(inputs=len(FILE_NAMES), hidden=16, outputs=len(BELIEFS), epochs=epochs),
+            rows, classes, np.random.default_rng([seed, 2]),
+        )  # fmt: skip
     saved = _Saved(
         name=name, seed=seed, has_opening=False, choose=_lists(choose), believe=_lists(believe), prior=prior.digest
     )

@@ -7,8 +7,21 @@ from typing import Any
 
 import msgspec
 
-from handoff.adversary import TIERS, OracleCheck, Scene, Tier, Variant, make_variant, oracle_check, points_of, tree_changes
-from handoff.adversary import variant_row, worst_of
+from handoff.adversary import (
+    TIERS,
+    OracleCheck,
+    Scene,
+    Tier,
+    Variant,
+    apply_recipes,
+    make_variant,
+    oracle_check,
+    points_of,
+    read_recipes,
+    tree_changes,
+    variant_row,
+    worst_of,
+)
 from handoff.identity import identify
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
@@ -16,11 +29,14 @@ from handoff.kata.record import load_world
 from handoff.lake import Written
 from handoff.points import StateReader
 from handoff.project import Project
-from handoff.stages import inputs_of, is_executable
+from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.handoffs import Handoffs
+from handoff.successors import Briefing
 
-PER_TIER = 16
-"""Variants of one tier in one shard and round; of one task at most one."""
+PER_TIER = 14
+"""Variants of one tier among held-out points, in one shard and round; of one task at most one."""
+PER_TIER_TO_TRAIN = 6
+"""The same among training points, where an expert shows how to take over from them."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,12 +50,15 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def adversarial_variants(project: Project, round: str, shard: str) -> Written:
-    """Disturb the points that fit each tier, and prove by execution that the task stays fair."""
+    """Disturb the points that fit each tier, and prove by execution that the task stays fair.
+
+    The first round has nobody to run on them and makes none.
+    """
     upstream = [(table, {"shard": shard}) for table in ("injected_handoffs", "view_renderings")]
     inputs = inputs_of("adversarial_variants", project.lake, *upstream, settings=(project.settings.seed, round))
     if current := project.lake.current("adversarial_variants", inputs=inputs, round=round, shard=shard):
         return current
-    rows = _variant_rows(project, round, shard)
+    rows = _variant_rows(project, round, shard) if round_number(round) else ()
     return project.lake.write("adversarial_variants", rows, inputs=inputs, round=round, shard=shard)
 
 
@@ -55,6 +74,17 @@ def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str) -> Scene:
         base={path: _content(reader, 0, path) for path in paths},
         files={path: _content(reader, point["h"], path) for path in paths},
     )
+
+
+def briefing_at(
+    handoffs: Handoffs, point: Mapping[str, Any], view: str, variant: Mapping[str, Any] | None
+) -> tuple[Briefing, str]:
+    """(what a successor is told, the tree it starts from) at a point, disturbed when a variant's row is given."""
+    briefing = handoffs.briefing(point, view)
+    if variant is None:
+        return briefing, point["tree"]
+    after = apply_recipes(scene_of(handoffs, point, view), read_recipes(variant["parameters"]))
+    return msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text), variant["tree"]
 
 
 def _content(reader: StateReader | None, step: int, path: str) -> bytes | None:
@@ -84,7 +114,9 @@ def _chosen(tier: Tier, points: list[dict[str, Any]], salt: str) -> list[Mapping
     for point in points_of(tier, points):
         by_task.setdefault(point["task_id"] or point["trajectory_id"], []).append(point)
     chosen = []
-    for task in sorted(by_task)[:PER_TIER]:
+    tasks = sorted(by_task)
+    is_train = bool(tasks) and by_task[tasks[0]][0]["split"] == "train"
+    for task in tasks[: PER_TIER_TO_TRAIN if is_train else PER_TIER]:
         if tier.labels:
             chosen.append(min(by_task[task], key=lambda p: identify("i", salt, tier.name, p["point_id"])))
         elif worst := worst_of(by_task[task]):

@@ -23,6 +23,7 @@ from handoff.project import Project
 from handoff.report.page import Handoff, Report, render_report
 from handoff.report.tables import VIEWS, Line, contrast_table, count_by, takeover_table
 from handoff.stages import inputs_of, is_executable, round_number
+from handoff.stages.adversary import briefing_at
 from handoff.stages.diagnosis import evaluated
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.takeovers import execute, trial_jobs
@@ -64,6 +65,9 @@ def _train(project: Project, round: str, shards: Sequence[str]) -> Iterator[dict
     sessions = arms.read_lessons(arms.single_sessions(recorded, SCRIPTED), prior)
     expert = arms.read_lessons(arms.single_sessions(recorded, EXPERT), prior)
     takeovers = arms.read_lessons(_takeovers(project, round), prior)
+    # B and E get the same number of the expert's decisions: as many as the scarcer kind has.
+    labels = min(sum(lesson.labels for lesson in own) for own in (expert, takeovers))
+    expert, takeovers = (arms.cut(own, labels, seed) for own in (expert, takeovers))
     if not takeovers:  # nothing was collected yet: only the single-session policy can be had
         a = arms.train_arm("A", sessions=sessions, prior=prior, seed=seed)
         yield _saved(project, "A", a, sessions, None, seed, {})
@@ -80,8 +84,7 @@ def _train(project: Project, round: str, shards: Sequence[str]) -> Iterator[dict
     scores = _try_mixes(project, trials)
     best = max(arms.MIXES, key=lambda mix: (*scores[mix], -mix))
     detail = {"mixes": {f"{mix:g}": {"solved": s, "steps": -c} for mix, (s, c) in scores.items()}}
-    chosen = arms.cut(expert, sum(lesson.labels for lesson in takeovers), seed)
-    yield _saved(project, "B", trials[best], [*sessions, *chosen], 1 - best, seed, detail)
+    yield _saved(project, "B", trials[best], [*sessions, *expert], 1 - best, seed, detail)
     e = arms.train_arm("E", sessions=sessions, takeovers=takeovers, prior=prior, seed=seed)
     yield _saved(project, "E", e, [*sessions, *takeovers], 1 - arms.HANDOFF_SHARE, seed, {})
 
@@ -105,6 +108,7 @@ def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
         runs[row["takeover_id"]] = row
     for shard in sorted({run["shard"] for run in runs.values()}):
         points = {p["point_id"]: p for p in lake.rows("injected_handoffs", shard=shard)}
+        variants = {v["variant_id"]: v for v in lake.rows("adversarial_variants", shard=shard)}
         with Handoffs(project, shard) as handoffs:
             for id_ in sorted(runs):
                 run = runs[id_]
@@ -112,11 +116,12 @@ def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
                     continue
                 point = points[run["point_id"]]
                 repository = handoffs.repository(point)
+                briefing, tree = briefing_at(handoffs, point, run["view"], variants.get(run["variant_id"]))
                 yield arms.takeover(
-                    handoffs.briefing(point, run["view"]),
+                    briefing,
                     read_transcript(run["transcript"]),
                     base=_texts(repository, repository.tree_of(point["base_commit"])),
-                    present=_texts(repository, point["tree"]),
+                    present=_texts(repository, tree),
                     final=_texts(repository, run["final_tree"]),
                 )
 

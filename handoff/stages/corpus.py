@@ -28,10 +28,13 @@ def raw_trajectories(project: Project, shard: str, progress: Progress | None = N
     """Read one shard's files. The other three tables of this stage are written before it, so that a
     ``raw_trajectories`` partition on disk means that all four are complete."""
     source = project.shard(shard)
-    inputs = identify("i", "raw_trajectories", CODE_VERSIONS["raw_trajectories"], content_key(source.paths))
+    paths = [Path(path) for path in source.paths]
+    names = [corpus.stored_name(file, project.root) for file in corpus.files(paths)]
+    version = CODE_VERSIONS["raw_trajectories"]
+    inputs = identify("i", "raw_trajectories", version, content_key(source.paths), *names)
     if current := project.lake.current("raw_trajectories", inputs=inputs, shard=shard):
         return current
-    corpus.ingest(project.lake, shard, [Path(p) for p in source.paths], inputs=inputs, progress=progress)
+    corpus.ingest(project.lake, shard, paths, inputs=inputs, progress=progress, relative_to=project.root)
     written = project.lake.current("raw_trajectories", inputs=inputs, shard=shard)
     assert written is not None  # ingest wrote it
     return written

@@ -21,6 +21,7 @@ from handoff.points import StateReader
 from handoff.project import Project
 from handoff.samples import Origin, Sample, read_sample
 from handoff.stages import inputs_of, round_number
+from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 from handoff.takeover import read_transcript
 from handoff.trajectory import Step
@@ -118,11 +119,11 @@ class _Workshop:
         head = self._table(run["shard"], "raw_trajectories", "trajectory_id")[point["trajectory_id"]]
         return Episode(
             origin=Origin.of(head, point, view, run),
-            briefing=handoffs.briefing(point, run["view"]),
+            briefing=briefing_at(handoffs, point, run["view"], self._variant(run))[0],
             steps=read_transcript(run["transcript"]),
             solved=run["solved"],
             diagnosis=measures,
-            state=state_record(point, handoffs.reader(point)),
+            state=None if run["variant_id"] else state_record(point, handoffs.reader(point)),
         )
 
     def candidate(self, run: dict[str, Any], episode: Episode) -> Candidate:
@@ -167,6 +168,11 @@ class _Workshop:
     def _at(self, run: dict[str, Any]) -> tuple[Handoffs, dict[str, Any]]:
         point = self._table(run["shard"], "injected_handoffs", "point_id")[run["point_id"]]
         return self._shard(run["shard"]), point
+
+    def _variant(self, run: dict[str, Any]) -> dict[str, Any] | None:
+        if run["variant_id"] is None:
+            return None
+        return self._table(run["shard"], "adversarial_variants", "variant_id")[run["variant_id"]]
 
     def _shard(self, shard: str) -> Handoffs:
         if shard not in self._shards:

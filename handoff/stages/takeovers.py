@@ -1,9 +1,9 @@
 """``view_renderings`` + ``adversarial_variants`` → ``takeover_runs``: who is started where, and what came of it.
 
 The plan of a round is a function of its number and of each shard's split. The first round has no policies yet: it
-collects the expert's takeovers on training points and runs the yardsticks on test points. Later rounds evaluate the
-policies that the round before trained, on validation points (which steer) and on test points (which only
-report), and collect their takeovers on training points. Test points feed no choice.
+collects the expert's takeovers on training points, each under two of the four views, and runs the yardsticks on test
+points. Later rounds evaluate the policies that the round before trained, on test points (which only report) and,
+for the arm that steers, on validation points, and collect takeovers on training points. Test points feed no choice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from handoff.adversary import apply_recipes, read_recipes
 from handoff.coevolution import cell_name
 from handoff.diagnosis.fixes import destroyed_fixes
 from handoff.identity import identify
@@ -29,7 +28,7 @@ from handoff.kata.world import World
 from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
-from handoff.stages.adversary import scene_of
+from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 from handoff.successors import Briefing, Question
 from handoff.takeover import Budget, run_takeover, takeover_identity
@@ -38,6 +37,8 @@ from handoff.views import VIEWS
 
 LEARNED = ("A", "A+opening", "B", "E")
 """Policies of the round before (docs/science.md §13)."""
+STEERING = ("E",)
+"""Whose failures on validation points decide what the next round collects."""
 DISTURBED_ARMS = ("A", "E")
 """Who is run on disturbed points too."""
 POINT_LABELS = ("error", "intermediate", "milestone")
@@ -134,18 +135,19 @@ def _run(
 def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) -> list[Mapping[str, Any]]:
     """At most ``per_run`` points of each recorded run, one a label, drawn by hash among unsolved states.
 
-    Sorted by trajectory and h; every label gets its turn before any gets a second one.
+    Sorted by trajectory and h. The label that is served first goes round from run to run, so that all occur.
     """
     by_run: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
         if point["state_class"] in ("needs_completion", "regressed"):
             by_run.setdefault(point["trajectory_id"], []).append(point)
     chosen: list[Mapping[str, Any]] = []
-    for trajectory_id in sorted(by_run):
+    for place, trajectory_id in enumerate(sorted(by_run)):
         own: dict[str, Mapping[str, Any]] = {}
-        for label in POINT_LABELS[:per_run]:
+        first = place % len(POINT_LABELS)
+        for label in POINT_LABELS[first:] + POINT_LABELS[:first]:
             fitting = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
-            if fitting:
+            if fitting and len(own) < per_run:
                 drawn = min(fitting, key=lambda p: identify("i", seed, label, p["point_id"]))
                 own[drawn["point_id"]] = drawn
         chosen += own.values()
@@ -176,27 +178,29 @@ def plan(
 
     for place, point in enumerate(chosen):
         split = point["split"]
-        if number == 0:
-            if split == "train":
-                for view in VIEWS:
-                    yield start(point, view, "expert", "collect")
-            elif split == "test":
-                for arm, view in (("expert", "repo"), ("oracle", "repo"), ("resampled", "trace"), ("replay", "trace")):
-                    yield start(point, view, arm, "evaluate")
+        turn = (VIEWS[place % len(VIEWS)], VIEWS[(place + 2) % len(VIEWS)])
+        if split == "train" and number == 0:
+            for view in turn:
+                yield start(point, view, "expert", "collect")
         elif split == "train":
             for arm in ("A", "E"):
-                yield start(point, VIEWS[place % len(VIEWS)], arm, "collect")
-        else:
+                yield start(point, turn[0], arm, "collect")
+        elif number > 0:
             for view in VIEWS:
-                for arm in LEARNED:
+                for arm in LEARNED if split == "test" else STEERING:
                     yield start(point, view, arm, "evaluate")
+        elif split == "test":
+            for arm, view in (("expert", "repo"), ("oracle", "repo"), ("resampled", "trace"), ("replay", "trace")):
+                yield start(point, view, arm, "evaluate")
     if number == 0:
         return
     for row in variants:
-        if row["oracle"] != "preserved" or points[row["point_id"]]["split"] == "train":
+        if row["oracle"] != "preserved":
             continue
-        for arm in DISTURBED_ARMS:
-            plain = start(points[row["point_id"]], row["view"], arm, "evaluate", row["tier"])
+        split = points[row["point_id"]]["split"]
+        purpose = "collect" if split == "train" else "evaluate"
+        for arm in {"train": ("expert",), "test": DISTURBED_ARMS}.get(split, STEERING):
+            plain = start(points[row["point_id"]], row["view"], arm, purpose, row["tier"])
             yield msgspec.structs.replace(plain, variant_id=row["variant_id"])
 
 
@@ -213,13 +217,8 @@ def _job(
     variants: Mapping[str, Mapping[str, Any]],
     policies: Mapping[str, Mapping[str, Any]],
 ) -> Job:
-    briefing = handoffs.briefing(point, start.view)
-    tree = point["tree"]
-    if start.variant_id is not None:
-        variant = variants[start.variant_id]
-        after = apply_recipes(scene_of(handoffs, point, start.view), read_recipes(variant["parameters"]))
-        briefing = msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text)
-        tree = variant["tree"]
+    variant = None if start.variant_id is None else variants[start.variant_id]
+    briefing, tree = briefing_at(handoffs, point, start.view, variant)
     policy = policies[start.arm] if start.arm in LEARNED else None
     budget = Budget(steps=project.settings.step_budget, prompt_tokens=project.settings.token_budget)
     digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)

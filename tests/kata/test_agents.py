@@ -146,7 +146,9 @@ def takeover_briefing(world: World) -> Briefing:
 def test_a_scripted_session_goes_on_after_an_interruption(recorded: Path, world: World) -> None:
     """Resumed by its recorded replies, the script says next what it would have said."""
     task = world.tasks[0]
-    successor = Roster(recorded).successor("resampled", task=task, present=lambda: task.files, seed=4)
+    successor = Roster(recorded).successor(
+        "resampled", policy=None, task=task, present=lambda: task.files, suffix=(), seed=4
+    )
     with KataLab(recorded, worker="resume") as lab:
         place = lab.environment(task.repo, store.base_commit(task))
         session = successor.start(takeover_briefing(world), 4)
@@ -172,13 +174,13 @@ def test_the_expert_looks_at_the_diff_first_when_it_takes_over(recorded: Path, w
     assert first is not None and json.loads(first.actions[0].arguments) == {"command": "git diff"}
 
 
-def test_a_forced_opening_is_diff_tests_map(recorded: Path, world: World) -> None:
+def test_a_forced_opening_is_files_diff_tests_map(recorded: Path, world: World) -> None:
     """It is forced at takeovers only."""
     prior = load_prior(prior_path(recorded))
     policy = train([read_lesson(d, prior) for d in demonstrations(recorded, "kata-train")[:1]], seed=0, prior=prior, epochs=1)
     mind = replay_steps(takeover_briefing(world), ())
     move = policy.with_opening().choose(mind, random.Random(0))
-    assert move is not None and move[0].kind == "diff"
+    assert move is not None and move[0].kind == "list"
 
 
 def test_arms_get_the_same_amount(recorded: Path) -> None:
@@ -195,9 +197,9 @@ def test_arms_get_the_same_amount(recorded: Path) -> None:
 def test_the_roster_says_what_is_missing(recorded: Path) -> None:
     roster = Roster(recorded)
     with pytest.raises(SuccessorError, match="lacks its task"):
-        roster.successor("oracle")
+        roster.successor("oracle", policy=None, task=None, present=None, suffix=(), seed=0)
     with pytest.raises(SuccessorError, match="no weights"):
-        roster.successor("A", policy="nothing.json")
+        roster.successor("A", policy="nothing.json", task=None, present=None, suffix=(), seed=0)
 
 
 def test_the_predecessor_makes_wrong_edits_and_takes_them_back(recorded: Path, world: World) -> None:

@@ -53,10 +53,8 @@ def test_larger_differences_are_not_told_as_token_changes() -> None:
 
 
 def test_the_prior_judges_a_function_by_other_functions_only() -> None:
-    """Copies of a function, right or wrong, change nothing about how that function is judged."""
+    """Copies of a function with a bug hardly move how that function is judged (its names may become ordinary)."""
+    plain = Prior.fit(SOURCES)
     with_copies = Prior.fit([*SOURCES, *(SOURCES[0].replace("+=", "-=") for _ in range(3))])
-    plain = Prior.fit(SOURCES[1:])
     for change in changes("m.py", SOURCES[0]):
-        without = plain.gain(SOURCES[0], change)
-        assert with_copies.gain(SOURCES[0], change) == Prior.fit(SOURCES).gain(SOURCES[0], change)
-        assert abs(with_copies.gain(SOURCES[0], change) - without) < 6  # names used may differ, never the verdict's scale
+        assert abs(with_copies.gain(SOURCES[0], change) - plain.gain(SOURCES[0], change)) < 0.05
