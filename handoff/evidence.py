@@ -8,17 +8,15 @@ Every text in it comes from the recording and is hostile: escape it wherever it 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from handoff.actions.history import Event, history
 from handoff.actions.operations import Install, Read, Replace, Restore, Run, Undo, Validate, WriteFile
 from handoff.actions.paths import context_of, is_outside
+from handoff.states.reader import StateReader
 from handoff.trajectory import Step, Trajectory
-
-if TYPE_CHECKING:
-    from handoff.points import StateReader
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):

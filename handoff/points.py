@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from handoff.actions.operations import CHANGING_KINDS, Key, Restore, Undo, patch
 from handoff.actions.paths import context_of, is_outside
 from handoff.evidence import find_reverted
 from handoff.identity import identify
+from handoff.states.reader import StateReader
 from handoff.tokens import prompt_lengths
 from handoff.trajectory import Trajectory
 
@@ -41,30 +42,6 @@ GRID = ("every_k", "fraction")
 FRACTIONS = (0.25, 0.5, 0.75)
 
 StateClass = Literal["needs_completion", "already_solved", "regressed", "invalid"]
-
-
-class StateReader(Protocol):
-    """The states of one trajectory (``states/reader.py``). Step 0 is the base commit."""
-
-    def tree(self, step: int) -> str | None:
-        """The git tree; ``None`` when unknown."""
-        ...
-
-    def status(self, step: int) -> str:
-        """verified, divergent, partial or unverifiable."""
-        ...
-
-    def read(self, step: int, path: str) -> bytes | None:
-        """A file's bytes; ``None`` when there is no such file."""
-        ...
-
-    def changed(self, step: int) -> tuple[str, ...]:
-        """Paths that differ from the base commit, sorted."""
-        ...
-
-    def final(self) -> int:
-        """The last step that has a state."""
-        ...
 
 
 class Node(NamedTuple):

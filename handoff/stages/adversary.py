@@ -27,10 +27,10 @@ from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
 from handoff.kata.record import load_world
 from handoff.lake import Written
-from handoff.points import StateReader
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.handoffs import Handoffs
+from handoff.states.reader import StateReader
 from handoff.successors import Briefing
 
 PER_TIER = 14

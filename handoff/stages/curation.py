@@ -17,12 +17,12 @@ from handoff.curation import Candidate, Episode, Rules, build_pair, build_sample
 from handoff.exports import export
 from handoff.identity import canonical_json, identify
 from handoff.lake import Written
-from handoff.points import StateReader
 from handoff.project import Project
 from handoff.samples import Origin, Sample, read_sample
 from handoff.stages import inputs_of, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
+from handoff.states.reader import StateReader
 from handoff.takeover import read_transcript
 from handoff.trajectory import Step
 

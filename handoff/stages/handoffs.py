@@ -12,11 +12,12 @@ from handoff.errors import InputError
 from handoff.evidence import Evidence, gather_evidence
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
+from handoff.kata.record import EXPERT
 from handoff.lake import Written
-from handoff.points import StateReader, find_handoff_points, state_class
+from handoff.points import find_handoff_points, state_class
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable
-from handoff.states.reader import StoredStates
+from handoff.states.reader import StateReader, StoredStates
 from handoff.states.repositories import Repository
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
@@ -36,12 +37,15 @@ def injected_handoffs(project: Project, shard: str) -> Written:
     if current := project.lake.current("injected_handoffs", inputs=inputs, shard=shard):
         return current
     rows = _point_rows(project, shard)
-    states = {_state(row, tree) for row in rows if is_executable(row) for tree in (row["tree"], row["base_commit"])}
+    # Demonstrations are learned from as a whole: nobody takes over from their points.
+    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "agent"], shard=shard)
+    shown = {head["trajectory_id"] for head in heads if head["agent"] == EXPERT}
+    tested = [row for row in rows if is_executable(row) and row["trajectory_id"] not in shown]
+    states = {_state(row, tree) for row in tested for tree in (row["tree"], row["base_commit"])}
     counted = _run_tests(project, sorted(states))
-    for row in rows:
-        if is_executable(row):
-            base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
-            row["state_class"] = state_class(base=base, now=now)
+    for row in tested:
+        base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
+        row["state_class"] = state_class(base=base, now=now)
     return project.lake.write("injected_handoffs", rows, inputs=inputs, shard=shard)
 
 

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from handoff.errors import StateError
 from handoff.states.repositories import Repository
+
+
+class StateReader(Protocol):
+    """The states of one trajectory. Step 0 is the base commit."""
+
+    def tree(self, step: int) -> str | None:
+        """The git tree; ``None`` when unknown."""
+        ...
+
+    def status(self, step: int) -> str:
+        """verified, divergent, partial or unverifiable."""
+        ...
+
+    def read(self, step: int, path: str) -> bytes | None:
+        """A file's bytes; ``None`` when there is no such file."""
+        ...
+
+    def changed(self, step: int) -> tuple[str, ...]:
+        """Paths that differ from the base commit, sorted."""
+        ...
+
+    def final(self) -> int:
+        """The last step that has a state."""
+        ...
 
 
 class StoredStates:
