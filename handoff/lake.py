@@ -13,11 +13,13 @@ What the columns mean is said here; how they are filled, in the room of the same
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -363,21 +365,18 @@ class Lake:
         """
         target = self.path(table, **partition)
         schema = SCHEMAS[table].with_metadata({"handoff.inputs": inputs, "handoff.table": table})
-        make_folder(target.parent)
-        scratch = target.parent / f".{secrets.token_hex(8)}.partial"
         count = 0
         try:
-            with pq.ParquetWriter(scratch, schema, compression="zstd", compression_level=3) as writer:
-                for batch in _batches(rows, SCHEMAS[table]):
-                    count += batch.num_rows
-                    writer.write_batch(batch.replace_schema_metadata(schema.metadata), row_group_size=ROW_GROUP)
-            size, digest = seal(scratch, target)
+            with scratch_file(target.parent) as scratch:
+                with pq.ParquetWriter(scratch, schema, compression="zstd", compression_level=3) as writer:
+                    for batch in _batches(rows, SCHEMAS[table]):
+                        count += batch.num_rows
+                        writer.write_batch(batch.replace_schema_metadata(schema.metadata), row_group_size=ROW_GROUP)
+                size, digest = seal(scratch, target)
         except OSError as error:
             raise _explain(error, table, target) from error
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise LakeError(f"{table} {partition}: a row does not fit the schema: {error}") from error
-        finally:
-            scratch.unlink(missing_ok=True)
         return Written(
             table=table, partition=dict(partition), rows=count, bytes=size, path=str(target), digest=digest, is_new=True
         )
@@ -462,6 +461,32 @@ def seal(scratch: Path, target: Path) -> tuple[int, str]:
     return size, digest
 
 
+@contextmanager
+def scratch_file(folder: Path) -> Iterator[Path]:
+    """A new name in ``folder`` to write aside, gone afterwards unless it was renamed.
+
+    Its writer holds a lock on it, which the kernel lets go when that process is killed: so what killed writers left
+    is known as such, and the next writer in the folder removes it.
+    """
+    make_folder(folder)
+    for left in sorted(folder.glob(".*.partial")):
+        _remove_abandoned(left)
+    path = folder / f".{secrets.token_hex(8)}.partial"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_abandoned(path: Path) -> None:
+    with suppress(OSError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its writer lives
+        path.unlink()
+
+
 def make_folder(folder: Path) -> None:
     """A folder with all above it; ``LakeError`` when it cannot be had."""
     try:
@@ -472,15 +497,12 @@ def make_folder(folder: Path) -> None:
 
 def write_file(target: Path, data: bytes) -> str:
     """Write a whole file or nothing; its SHA-256. The one way this project writes files beside tables."""
-    make_folder(target.parent)
-    scratch = target.parent / f".{secrets.token_hex(8)}.partial"
     try:
-        scratch.write_bytes(data)
-        return seal(scratch, target)[1]
+        with scratch_file(target.parent) as scratch:
+            scratch.write_bytes(data)
+            return seal(scratch, target)[1]
     except OSError as error:
         raise _explain(error, target.name, target) from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _batches(

@@ -16,12 +16,15 @@ Settings come from ``handoff.toml`` in that folder, when there is one. Nothing h
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
+from handoff.adapters.framing import stored_name
 from handoff.errors import InputError
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories
@@ -30,27 +33,30 @@ SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
 
 
+_Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
 class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of the embedded world to generate."""
 
-    train: int = 40
-    validation: int = 6
-    test: int = 14
+    train: _Positive = 40
+    validation: _Positive = 6
+    test: _Positive = 14
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
     seed: int = 0
-    sandbox: str = "auto"
+    sandbox: Literal["auto", "bubblewrap", "host"] = "auto"
     """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
-    workers: int = 2
+    workers: _Positive = 2
     """Takeovers run at once."""
-    step_budget: int = 40
+    step_budget: _Positive = 40
     """Model calls a successor may make."""
-    token_budget: int = 400_000
+    token_budget: _Positive = 400_000
     """Prompt tokens a successor may spend, summed over its calls."""
-    points_per_run: int = 2
+    points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
     repositories: dict[str, str] = {}
     """Repository name → local mirror or URL."""
@@ -133,16 +139,21 @@ class Project:
                 continue
             if entry.name.endswith(SHARD_FILE):
                 name = entry.name.removesuffix(SHARD_FILE)
-                try:
-                    found[name] = msgspec.json.decode(entry.read_bytes(), type=ShardSource)
-                except msgspec.DecodeError as error:
-                    raise InputError(f"{entry}: not a shard description ({error}); delete it and ingest again") from error
+                found[name] = self._described(entry)
             else:
                 name = shard_name(entry.name)
                 if name in found:  # a.json beside a.jsonl: both come in
                     name = f"{name}-{hashlib.sha256(entry.name.encode()).hexdigest()[:6]}"
                 found[name] = ShardSource(paths=(str(entry),))
         return found
+
+    def _described(self, entry: Path) -> ShardSource:
+        try:
+            source = msgspec.json.decode(entry.read_bytes(), type=ShardSource)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{entry}: not a shard description ({error}); delete it and ingest again") from error
+        paths = tuple(str(self.root / path) for path in source.paths)
+        return ShardSource(paths=paths, repositories=source.repositories)
 
     def shard(self, name: str) -> ShardSource:
         """One shard; ``InputError`` that lists the others when there is no such shard."""
@@ -152,8 +163,13 @@ class Project:
         return shards[name]
 
     def add_shard(self, name: str, paths: tuple[str, ...], repositories: Mapping[str, str]) -> None:
-        """Register files that stay where they are."""
-        source = ShardSource(paths=paths, repositories=dict(sorted(repositories.items())))
+        """Register files that stay where they are. Those inside this folder are named from it, and move with it."""
+        if not _is_shard_name(name):
+            raise InputError(f"{name!r} cannot name a shard; use letters, digits, '.', '_' and '-'")
+        source = ShardSource(
+            paths=tuple(stored_name(Path(path), self.root) for path in paths),
+            repositories=dict(sorted(repositories.items())),
+        )
         write_file(self.inbox / f"{name}{SHARD_FILE}", msgspec.json.format(msgspec.json.encode(source)))
 
     def repositories(self, shard: str) -> Repositories:
@@ -166,6 +182,10 @@ class Project:
         return {**kata, **self.settings.repositories, **self.shard(shard).repositories}
 
 
+def _is_shard_name(name: str) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name))
+
+
 def shard_name(file_name: str) -> str:
     """A shard's name from a file name: what a partition key may hold."""
     stem = file_name.split(".")[0] or "shard"
@@ -173,9 +193,12 @@ def shard_name(file_name: str) -> str:
 
 
 def _read_settings(path: Path) -> Settings:
-    if not path.exists():
-        return Settings()
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from error
+    except (FileNotFoundError, NotADirectoryError):
+        return Settings()
+    except msgspec.ValidationError as error:
+        known = ", ".join(field.name for field in msgspec.structs.fields(Settings))
+        raise InputError(f"{path}: {error}; the settings are {known}: see {__name__}") from error
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}; mend the file or delete it") from error

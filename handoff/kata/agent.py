@@ -1,8 +1,8 @@
 """What all kata agents share: a conversation in, a tool call out, and answers to the probe.
 
 An agent differs from another only in how it chooses a move (``Chooser``): the learned policy, the expert, the
-oracle, the script. All of them see the conversation through ``mind.py`` and act with ``tools.py``; the adapter that makes a
-``Successor`` of an agent is ``successors/policy.py``.
+oracle, the script. All of them see the conversation through ``mind.py`` and act with ``tools.py``; the
+adapter that makes a ``Successor`` of an agent is ``successors/policy.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class KataAgent:
     """A chooser as a policy of ``successors/policy.py``. All it knows of a run is in the conversation."""
 
     def __init__(self, name: str, digest: str, make_chooser: Callable[[], Chooser]) -> None:
-        """``make_chooser``: a fresh chooser for each conversation; one that keeps no state may be the same each time."""
+        """``make_chooser``: a chooser for each conversation; one that keeps no state may be the same each time."""
         self.name = name
         self.digest = digest
         self._make_chooser = make_chooser

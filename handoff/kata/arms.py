@@ -56,8 +56,8 @@ def takeover(
 ) -> Demonstration:
     """An expert takeover as a demonstration.
 
-    ``base``, ``present``, ``final``: path → text of the base commit, the handoff state and the state the solved takeover
-    ended in; with all three, the belief head learns how far each file was.
+    ``base``, ``present``, ``final``: path → text of the base commit, the handoff state and the state that the
+    solved takeover ended in; with all three, the belief head learns how far each file was.
     """
     beliefs: tuple[tuple[str, Belief], ...] = ()
     if base is not None and present is not None and final is not None:

@@ -36,7 +36,7 @@ class KataEnvironment:
         open_shell: Callable[[], Sandbox],
         run_tests: Callable[[str, str], TestRun],
     ) -> None:
-        """``work``: laid out already; ``base``: the base commit's files, whose tests judge; ``run_tests``: (tree, target)."""
+        """``work``: laid out already; ``base``: the base commit's files; ``run_tests``: (tree, target) → run."""
         self._work = work
         self._git_dir = git_dir
         self._base = base

@@ -41,15 +41,18 @@ CONTEXT_NAMES = (
 MOVE_NAMES = (
     *(f"kind_{kind}" for kind in KINDS),
     *(f"place_{place}" for place in PLACES),
-    "suspicion", "suspicion_rank", "is_most_suspicious", "gain", "gain_rank", "share", "score", "score_rank", "is_best_score",
+    "suspicion", "suspicion_rank", "is_most_suspicious", "gain", "gain_rank", "share", "score", "score_rank",
+    "is_best_score",
     "is_cleared", "in_diff", "diff_gain", "undoes_hunk", "touches_hunk", "notes_say_changed", "notes_say_reverted",
     "notes_say_read", "notes_last", "tried_here", "covers_failing", "covers_edited", "undo_worse", "undo_same",
     "undo_better", "undo_gain", "is_just_read",
 )  # fmt: skip
 NAMES = CONTEXT_NAMES + MOVE_NAMES
 FILE_NAMES = (
-    "is_takeover", "knows_diff", "in_diff", "diff_gain", "best_gain", "suspicion", "knows_results", "is_green", "is_fresh",
-    "has_notes", "notes_changed", "notes_reverted", "notes_read", "notes_stale", "notes_passing", "is_read", "own_changes",
+    "is_takeover", "knows_diff", "in_diff", "diff_gain", "best_gain", "suspicion", "knows_results", "is_green",
+    "is_fresh",
+    "has_notes", "notes_changed", "notes_reverted", "notes_read", "notes_stale", "notes_passing", "is_read",
+    "own_changes",
     "own_better", "own_open", "n_changed",
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ learned policy, the reference successors and training. It never looks at the rep
 from __future__ import annotations
 
 import re
+
 import msgspec
 
 from handoff.kata import tools

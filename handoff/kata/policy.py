@@ -6,8 +6,8 @@ was made is learned against the candidates of that moment. What an arm is traine
 
 from __future__ import annotations
 
-import math
 import bisect
+import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ class Policy:
         return self._saved.has_opening
 
     def with_opening(self) -> Policy:
-        """The same weights behind a forced opening: files, git diff, all tests, feature map (``docs/science.md §13``)."""
+        """The same weights behind a forced opening: files, diff, all tests, feature map (``docs/science.md §13``)."""
         saved = msgspec.structs.replace(self._saved, name=f"{self.name}+opening", has_opening=True)
         return Policy(saved, self._prior)
 

@@ -46,8 +46,8 @@ class Roster:
         arm: str,
         *,
         policy: str | None,
-        task: Task,
-        present: Callable[[], Mapping[str, str]],
+        task: Task | None,
+        present: Callable[[], Mapping[str, str]] | None,
         suffix: Sequence[Step],
         seed: int,
     ) -> Successor:
@@ -56,21 +56,29 @@ class Roster:
         ``policy``: weights below the policies folder, for trained arms; ``present``: the files at the start;
         ``suffix``: the recorded continuation, for ``replay``. ``SuccessorError`` for a name nobody has.
         """
+        if policy is None and arm != "replay":
+            self._reference(arm, task, present, seed)  # says at once what is missing
         if policy is not None:
             return PolicySuccessor(self._policy(policy).agent(), name=arm)
-        make: Callable[[], Chooser]
-        match arm:
-            case "replay":
-                return ReplaySuccessor(suffix)
-            case "expert":
-                make = lambda: Expert(self._prior)  # noqa: E731 - one of three of a kind
-            case "oracle":
-                make = lambda: Oracle(task, self._prior)  # noqa: E731
-            case "resampled":
-                make = lambda: Predecessor(task, self._prior, f"resampled/{seed}", present())  # noqa: E731
-            case _:
-                raise SuccessorError(f"no successor {arm!r} in the kata world, and no policy of that name was trained")
-        return PolicySuccessor(KataAgent(arm, self.digest(arm), make))
+        if arm == "replay":
+            return ReplaySuccessor(suffix)
+        return PolicySuccessor(KataAgent(arm, self.digest(arm), lambda: self._reference(arm, task, present, seed)))
+
+    def _reference(
+        self, arm: str, task: Task | None, present: Callable[[], Mapping[str, str]] | None, seed: int
+    ) -> Chooser:
+        if arm == "expert":
+            return Expert(self._prior)
+        if arm not in ("oracle", "resampled"):
+            raise SuccessorError(f"no successor {arm!r} in the kata world, and no policy of that name was trained")
+        if task is None or present is None:
+            raise SuccessorError(f"{arm!r} knows the bugs, and lacks its task")
+        if arm == "oracle":
+            return Oracle(task, self._prior)
+        return Predecessor(task, self._prior, f"resampled/{seed}", present())
 
     def _load(self, path: str) -> Policy:
-        return Policy.load(self._data / "policies" / path, self._prior)
+        try:
+            return Policy.load(self._data / "policies" / path, self._prior)
+        except FileNotFoundError as error:
+            raise SuccessorError(f"no weights at policies/{path}; materialize `policy` of the round before") from error

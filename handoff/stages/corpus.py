@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
 from handoff.states.replay import replay_all
-from handoff.states.repositories import Repository
+from handoff.states.repositories import Repositories, Repository
 from handoff.trajectory import Trajectory
 
 Progress = Callable[[int, int], None]
@@ -46,36 +47,72 @@ def repository_states(project: Project, shard: str) -> Written:
     A trajectory whose repository is not given, missing or lacks the commit gets one ``unverifiable`` row per
     step that says why; it still has handoff points, but nobody can be started from them.
     """
-    named = {**project.settings.repositories, **project.shard(shard).repositories}
-    inputs = inputs_of(
-        "repository_states", project.lake, ("raw_trajectories", {"shard": shard}), settings=sorted(named.items())
-    )
-    if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
-        return current
-    return project.lake.write("repository_states", _state_rows(project, shard), inputs=inputs, shard=shard)
-
-
-def _state_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
-    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "repo"], shard=shard)
-    rows: dict[str, list[dict[str, Any]]] = {}
     with project.repositories(shard) as repositories:
-        stores: dict[Path, tuple[Repository, list[str]]] = {}
-        missing: dict[str, str] = {}
+        opened = _Opened(repositories, project.lake.rows("raw_trajectories", _HEAD, shard=shard))
+        named = {**project.settings.repositories, **project.shard(shard).repositories}
+        inputs = inputs_of(
+            "repository_states",
+            project.lake,
+            ("raw_trajectories", {"shard": shard}),
+            settings=(sorted(named.items()), opened.versions()),
+        )
+        if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
+            return current
+        return project.lake.write("repository_states", _state_rows(project, shard, opened), inputs=inputs, shard=shard)
+
+
+_HEAD = ("trajectory_id", "repo", "base_commit")
+
+
+class _Opened:
+    """The repositories that a shard's trajectories name, each opened once; why the others cannot be had."""
+
+    def __init__(self, repositories: Repositories, heads: Sequence[Mapping[str, Any]]) -> None:
+        self._repositories = repositories
+        self._by_name: dict[str, Repository | StateError] = {}
+        self.order = [head["trajectory_id"] for head in heads]
+        self.stores: dict[Path, tuple[Repository, list[str]]] = {}
+        """Git folder → the repository and its trajectories."""
+        self.missing: dict[str, str] = {}
+        """Trajectory → why it has no repository."""
         for head in heads:
+            found = self._find(head["repo"], head["base_commit"])
+            if isinstance(found, StateError):
+                self.missing[head["trajectory_id"]] = str(found)
+            else:
+                self.stores.setdefault(found.git_dir, (found, []))[1].append(head["trajectory_id"])
+
+    def _find(self, repo: str | None, commit: str | None) -> Repository | StateError:
+        if not repo:
+            return StateError("the recording does not name its repository; nothing can be replayed")
+        if repo not in self._by_name:
             try:
-                if not head["repo"]:
-                    raise StateError("the recording does not name its repository")
-                repository = repositories.open(head["repo"])
-                stores.setdefault(repository.git_dir, (repository, []))[1].append(head["trajectory_id"])
+                self._by_name[repo] = self._repositories.open(repo)
+                # Asks the source again when the mirror lacks the commit; without it, the content shown may tell.
+                with suppress(StateError):
+                    self._repositories.open(repo, commit)
             except StateError as error:
-                missing[head["trajectory_id"]] = str(error)
-        for repository, ids in stores.values():
-            for replayed in replay_all(corpus.trajectories(project.lake, shard, ids), repository):
-                rows[replayed.trajectory_id] = list(replayed.rows())
-        for id_, trajectory in corpus.trajectories(project.lake, shard, missing):
-            rows[id_] = list(_unverifiable(id_, trajectory, missing[id_]))
-    for head in heads:
-        yield from rows[head["trajectory_id"]]
+                self._by_name[repo] = error
+        return self._by_name[repo]
+
+    def versions(self) -> list[tuple[str, str]]:
+        """What each repository holds, so that a mended one is replayed again. Stores of many are this project's own."""
+        return [
+            (repo, found.version() if isinstance(found, Repository) else "missing")
+            for repo, found in sorted(self._by_name.items())
+            if not self._repositories.is_shared(repo)
+        ]
+
+
+def _state_rows(project: Project, shard: str, opened: _Opened) -> Iterator[dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for repository, ids in opened.stores.values():
+        for replayed in replay_all(corpus.trajectories(project.lake, shard, ids), repository):
+            rows[replayed.trajectory_id] = list(replayed.rows())
+    for id_, trajectory in corpus.trajectories(project.lake, shard, opened.missing):
+        rows[id_] = list(_unverifiable(id_, trajectory, opened.missing[id_]))
+    for id_ in opened.order:
+        yield from rows[id_]
 
 
 def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dict[str, Any]]:

@@ -194,8 +194,10 @@ def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     if view not in VIEWS:
         raise InputError(f"no view {view!r}; views are {', '.join(VIEWS)}")
     found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
-    if len(found) != 1:
-        some = ", ".join(row["point_id"] for row in found[:5])
-        raise InputError(f"{len(found)} points begin with {point_id!r}" + (f": {some} …" if found else ""))
+    if not found:
+        raise InputError(f"no handoff point begins with {point_id!r}; they are in {project.lake.root}/injected_handoffs")
+    if len(found) > 1:
+        some = ", ".join(row["point_id"] for row in found[:3])
+        raise InputError(f"{len(found)} handoff points begin with {point_id!r} ({some} …); give more of the id")
     with Handoffs(project, found[0]["shard"]) as handoffs:
         return handoffs.briefing(found[0], view)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -100,6 +101,10 @@ class Repositories:
         for repository in self._open.values():
             repository.close()
 
+    def is_shared(self, repo: str) -> bool:
+        """Whether ``repo`` lies in one store with all others of its owner."""
+        return repo not in self.mapping and _owner(repo) in self.mapping
+
     def open(self, repo: str, commit: str | None = None) -> Repository:
         """The mirror of ``repo``; made when it is mapped and not there yet.
 
@@ -107,7 +112,7 @@ class Repositories:
         mapping to add, or that the commit is not in the source.
         """
         mirror = self.root / f"{_folder_name(repo)}.git"
-        source = self.mapping.get(repo, self.mapping.get(f"{repo.partition('/')[0]}/*"))
+        source = self.mapping.get(repo, self.mapping.get(_owner(repo)))
         if source is not None and not _is_url(source):
             local = Path(source)
             if local.parent.resolve() == self.root.resolve() and (local / "HEAD").is_file():
@@ -116,7 +121,8 @@ class Repositories:
             if source is None:
                 raise StateError(
                     f"no mirror of {repo!r} and no source for it; map it to a local path or a URL "
-                    f"(--repository {repo}=PATH), or put a bare clone at {mirror}"
+                    f"(--repository {repo}=PATH), or put a bare clone at {self.root.name}/{mirror.name} in the data "
+                    "folder"
                 )
             _make_mirror(repo, source, mirror)
         repository = self._open.setdefault(mirror, Repository(mirror, name=repo))
@@ -125,10 +131,14 @@ class Repositories:
                 _update_mirror(repo, source, repository)
             if not repository.has(commit):
                 raise StateError(
-                    f"{repo!r} has no commit {commit!r}; the recording was made on another history, or the mirror at "
-                    f"{mirror} is older: map {repo!r} to a repository that has the commit"
+                    f"{repo!r} has no commit {commit!r}; the recording was made on another history, or the mirror "
+                    f"{mirror.name} is older: map {repo!r} to a repository that has the commit"
                 )
         return repository
+
+
+def _owner(repo: str) -> str:
+    return f"{repo.partition('/')[0]}/*"
 
 
 def _is_url(source: str | Path) -> bool:
@@ -172,8 +182,8 @@ def _make_mirror(repo: str, source: str | Path, mirror: Path) -> None:
         )
         if done.returncode:
             shutil.rmtree(aside, ignore_errors=True)
-            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise StateError(f"{repo!r} cannot be mirrored from {source}: {said}")
+            said = done.stderr.decode("utf-8", "replace").replace(str(aside), mirror.name).strip()[-500:]
+            raise StateError(f"{repo!r} cannot be mirrored from {source}: {said}; correct the mapping")
         for key, value in (("gc.auto", "0"), ("fastimport.unpackLimit", "0"), ("core.logAllRefUpdates", "false")):
             run_git("--git-dir", aside, "config", key, value)
         aside.rename(mirror)
@@ -320,6 +330,12 @@ class Repository:
                 "or map the repository to one that has it"
             )
         return found[0]
+
+    def version(self) -> str:
+        """A hash of what the source's branches and tags point to: equal while its history is."""
+        refs = self.git("for-each-ref", "--format=%(objectname) %(refname)")
+        own = [line for line in refs.splitlines() if b" refs/handoff/" not in line]
+        return hashlib.sha256(b"\n".join(own)).hexdigest()
 
     def tree_of(self, commit: str) -> str:
         """The tree id of a commit. ``StateError`` when the commit is not here."""

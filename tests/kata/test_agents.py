@@ -43,7 +43,8 @@ def demonstrations(data: Path, name: str) -> list[Demonstration]:
                 actions = tuple(Action(call_id=i, tool=f["name"], arguments=f["arguments"]) for i, f in calls)
                 steps.append(Step(text=message["content"], actions=actions))
             else:
-                seen = Observation(call_id=message["tool_call_id"], text=message["content"], exit_code=message["exit_code"])
+                call_id, text, code = (message[name] for name in ("tool_call_id", "content", "exit_code"))
+                seen = Observation(call_id=call_id, text=text, exit_code=code)
                 steps[-1] = msgspec.structs.replace(steps[-1], observations=(*steps[-1].observations, seen))
         found.append(Demonstration(briefing=briefing_of(world.task(row["repo"])), steps=tuple(steps)))
     return found
@@ -177,7 +178,8 @@ def test_the_expert_looks_at_the_diff_first_when_it_takes_over(recorded: Path, w
 def test_a_forced_opening_is_files_diff_tests_map(recorded: Path, world: World) -> None:
     """It is forced at takeovers only."""
     prior = load_prior(prior_path(recorded))
-    policy = train([read_lesson(d, prior) for d in demonstrations(recorded, "kata-train")[:1]], seed=0, prior=prior, epochs=1)
+    lessons = [read_lesson(d, prior) for d in demonstrations(recorded, "kata-train")[:1]]
+    policy = train(lessons, seed=0, prior=prior, epochs=1)
     mind = replay_steps(takeover_briefing(world), ())
     move = policy.with_opening().choose(mind, random.Random(0))
     assert move is not None and move[0].kind == "list"
@@ -196,8 +198,6 @@ def test_arms_get_the_same_amount(recorded: Path) -> None:
 
 def test_the_roster_says_what_is_missing(recorded: Path) -> None:
     roster = Roster(recorded)
-    with pytest.raises(SuccessorError, match="lacks its task"):
-        roster.successor("oracle", policy=None, task=None, present=None, suffix=(), seed=0)
     with pytest.raises(SuccessorError, match="no weights"):
         roster.successor("A", policy="nothing.json", task=None, present=None, suffix=(), seed=0)
 

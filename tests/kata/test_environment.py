@@ -69,7 +69,8 @@ def test_git_diff_shows_the_changes_of_the_predecessor(lab: KataLab, task: Task)
     hunks, code = read_diff(place.act(bash("git diff")).text)
     assert {change for own in hunks.values() for change in own or ()} == set(task.fixes)
     assert all(change.new in code[change] for change in task.fixes)
-    assert place.act(bash("git log --oneline | wc -l; git tag; git remote; git reflog | wc -l")).text.split() == ["1", "0"]
+    history = place.act(bash("git log --oneline | wc -l; git tag; git remote; git reflog | wc -l"))
+    assert history.text.split() == ["1", "0"]
 
 
 def test_a_hung_command_and_a_wrong_one_come_back_as_text(place: KataEnvironment) -> None:
