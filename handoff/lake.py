@@ -531,5 +531,8 @@ def _sha256(path: Path) -> str:
 
 def _explain(error: OSError, table: str, target: Path) -> LakeError:
     if error.errno == errno.ENOSPC:
-        return LakeError(f"{table}: the disk that holds {target.parent} is full; free space and run again (nothing was half written)")
-    return LakeError(f"{table}: cannot write {target}: {error.strerror or error}; choose another data folder or mend this one")
+        return LakeError(
+            f"{table}: the disk that holds {target.parent} is full; free space and run again (nothing was half written)"
+        )
+    why = error.strerror or error
+    return LakeError(f"{table}: cannot write {target}: {why}; choose another data folder or mend this one")

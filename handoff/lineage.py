@@ -108,7 +108,8 @@ def descendants(lake: Lake, source: str, *, relative_to: Path | None = None) -> 
             ("trajectory_id", "file"),
         )
         if not rows:
-            names = [stored_name(Path(source).absolute(), relative_to), stored_name(Path(source).resolve(), relative_to)]
+            places = (Path(source).absolute(), Path(source).resolve())
+            names = [stored_name(place, relative_to) for place in places]
             rows = reader.find("raw_trajectories", "file IN (?, ?)", names, ("trajectory_id",))
         if not rows:
             raise InputError(

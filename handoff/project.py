@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from handoff.adapters.framing import stored_name
+from handoff.adapters.framing import RECORD_LIMIT, stored_name
 from handoff.errors import InputError
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories
@@ -47,7 +47,7 @@ class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
-    seed: int = 0
+    seed: int = 7
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"
     """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
     workers: _Positive = 2
@@ -58,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Prompt tokens a successor may spend, summed over its calls."""
     points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
+    record_limit: _Positive = RECORD_LIMIT
+    """Bytes of the longest record that is read; a longer one is quarantined."""
     repositories: dict[str, str] = {}
     """Repository name → local mirror or URL."""
     kata: KataSettings = KataSettings()

@@ -284,7 +284,7 @@ def test_a_line_over_the_limit_is_quarantined_with_a_remedy(lake: Lake, tmp_path
     (found,) = lake.rows("quarantine", shard="s")
     assert found["record"] == 2
     assert "limit" in found["problem"]
-    assert "record limit" in found["remedy"]
+    assert "record_limit" in found["remedy"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1"])

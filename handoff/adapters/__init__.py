@@ -81,7 +81,8 @@ def recognise(record: Record) -> Adapter:
 def read_one(path: Path, position: int) -> Trajectory:
     """One record of a file as a trajectory; ``RecordError`` or ``InputError`` says why it cannot be had."""
     if not path.is_file():
-        raise InputError(f"{label(path)}: no such file")
+        what = "a folder; name one file of it" if path.is_dir() else "no such file; check the path"
+        raise InputError(f"{label(path)}: {what}")
     count = 0
     for count, item in enumerate(SourceFile(path), 1):
         if count == position:

@@ -328,7 +328,7 @@ class SourceFile:
             f"The record has {length:,} bytes; the limit is {self.limit:,}.",
             file=self.name,
             record=position,
-            remedy="Split it, drop repeated history from it, or raise the record limit if this machine has the memory.",
+            remedy="Split it, drop repeated history, or raise record_limit in handoff.toml if there is the memory.",
         )
         return Damaged(error, sha256=sha256, head=head)
 

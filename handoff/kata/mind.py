@@ -69,7 +69,7 @@ class Mind:
         self.covers: dict[str, tuple[str, ...]] = {}
         """Test id → functions, once the feature map was read."""
         self.hunks: dict[str, tuple[Change, ...] | None] | None = None
-        """File → token changes against the base; ``None`` for a file changed in other ways; ``None`` before any diff."""
+        """File → token changes against the base, ``None`` for one changed in other ways. ``None`` before any diff."""
         self.hunk_code: dict[Change, str] = {}
         """Change that git diff showed → a one-line function of the line as it is now, to judge it by."""
         self.results: list[TestResult] = []
@@ -223,9 +223,10 @@ class Mind:
         return "better" if after < before else "worse" if after > before else "same"
 
     def status(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """(failing, passing) test ids by the latest run of each, runs on the present state first, or ``None`` when no test was run.
+        """(failing, passing) test ids by the latest run of each; ``None`` when no test was run.
 
-        Passing tests are known by the feature map: what a run covered and did not report.
+        Runs on the present state count before any other. Passing tests are known by the feature map: what a run
+        covered and did not report.
         """
         if not self.results:
             return None

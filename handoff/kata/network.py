@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 Matrix = npt.NDArray[np.float64]
 

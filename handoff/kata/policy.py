@@ -50,6 +50,8 @@ class _Saved(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     seed: int
     has_opening: bool
+    kinds: tuple[str, ...]
+    """Kinds of moves it was shown. It makes no others: what was never shown was never judged either."""
     choose: dict[str, list[list[float]]]
     believe: dict[str, list[list[float]]]
     prior: str
@@ -77,7 +79,7 @@ class Policy:
         return self._saved.has_opening
 
     def with_opening(self) -> Policy:
-        """The same weights behind a forced opening: files, diff, all tests, feature map (``docs/science.md §13``)."""
+        """The same weights behind a forced opening: git diff, all tests, feature map (``docs/science.md §13``)."""
         saved = msgspec.structs.replace(self._saved, name=f"{self.name}+opening", has_opening=True)
         return Policy(saved, self._prior)
 
@@ -88,11 +90,11 @@ class Policy:
     def choose(self, mind: Mind, rng: random.Random) -> Turn | None:
         """A move drawn from the policy's distribution."""
         if self._saved.has_opening and mind.is_takeover:
-            for move in (Move("list"), Move("diff"), Move("test_all"), Move("read", FEATURE_MAP)):
+            for move in (Move("diff"), Move("test_all"), Move("read", FEATURE_MAP)):
                 if move not in mind.moves:
                     return move, ""
         worth = edits(mind, self._prior)
-        moves = candidates(mind, worth)
+        moves = [move for move in candidates(mind, worth) if move.kind in self._saved.kinds] or [Move("submit")]
         raw = network.scores(self._choose, features.features(mind, moves, worth, self._prior))[:, 0]
         chances = network.softmax(raw / TEMPERATURE)
         at = bisect.bisect_right(np.cumsum(chances).tolist(), rng.random())
@@ -135,6 +137,8 @@ class Lesson(msgspec.Struct, frozen=True):
     files: Matrix
     classes: tuple[int, ...]
     weight: float
+    kinds: tuple[str, ...] = ()
+    """Kinds of moves it shows, sorted."""
 
     @property
     def labels(self) -> int:
@@ -150,6 +154,7 @@ def read_lesson(demonstration: Demonstration, prior: Prior) -> Lesson:
     mind = Mind(demonstration.briefing)
     groups: list[Matrix] = []
     chosen: list[int] = []
+    kinds: set[str] = set()
     files: list[Matrix] = []
     classes: list[int] = []
     final = _final_changes(demonstration)
@@ -170,10 +175,16 @@ def read_lesson(demonstration: Demonstration, prior: Prior) -> Lesson:
             if at is not None and len(moves) > 1:
                 groups.append(rows)
                 chosen.append(at)
+                kinds.add(moves[at].kind)
             is_start = is_start and move.kind not in ("edit", "restore")
     empty = np.zeros((0, len(FILE_NAMES)))
     return Lesson(
-        tuple(groups), tuple(chosen), np.concatenate(files) if files else empty, tuple(classes), demonstration.weight
+        tuple(groups),
+        tuple(chosen),
+        np.concatenate(files) if files else empty,
+        tuple(classes),
+        demonstration.weight,
+        tuple(sorted(kinds)),
     )
 
 
@@ -206,7 +217,13 @@ def train(
             rows, classes, np.random.default_rng([seed, 2]),
         )  # fmt: skip
     saved = _Saved(
-        name=name, seed=seed, has_opening=False, choose=_lists(choose), believe=_lists(believe), prior=prior.digest
+        name=name,
+        seed=seed,
+        has_opening=False,
+        kinds=tuple(sorted({kind for lesson in lessons for kind in lesson.kinds})),
+        choose=_lists(choose),
+        believe=_lists(believe),
+        prior=prior.digest,
     )
     return Policy(saved, prior)
 

@@ -1,8 +1,8 @@
 """Recording the kata world: single sessions, really executed, written as chat rows into the inbox.
 
 ``kata-<split>.jsonl`` holds the scripted predecessor (agent ``kata-scripted``), ``kata-expert.jsonl`` the expert
-sitting down to the training tasks from the start (agent ``kata-expert``, for control arm B). From the inbox they go through
-the ordinary adapters. Bugs and reference patches go to a sealed file, the code prior to the policies.
+sitting down to the training tasks from the start (agent ``kata-expert``, for control arm B). From the inbox they go
+through the ordinary adapters. Bugs and reference patches go to a sealed file, the code prior to the policies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who can take over a kata task, by the name that tables show.
 
-``A``, ``A+opening``, ``B`` and ``E`` are trained (``arms.py``); ``expert`` sees only what any successor may; ``oracle`` and
-``resampled`` know the bugs and are references only; ``replay`` carries the recorded suffix out again.
+``A``, ``A+opening``, ``B`` and ``E`` are trained (``arms.py``); ``expert`` sees only what any successor may;
+``oracle`` and ``resampled`` know the bugs and are references only; ``replay`` carries the recorded suffix out again.
 """
 
 from __future__ import annotations

@@ -31,11 +31,19 @@ def raw_trajectories(project: Project, shard: str, progress: Progress | None = N
     source = project.shard(shard)
     paths = [Path(path) for path in source.paths]
     names = [corpus.stored_name(file, project.root) for file in corpus.files(paths)]
-    version = CODE_VERSIONS["raw_trajectories"]
-    inputs = identify("i", "raw_trajectories", version, content_key(source.paths), *names)
+    version, limit = CODE_VERSIONS["raw_trajectories"], project.settings.record_limit
+    inputs = identify("i", "raw_trajectories", version, content_key(source.paths), str(limit), *names)
     if current := project.lake.current("raw_trajectories", inputs=inputs, shard=shard):
         return current
-    corpus.ingest(project.lake, shard, paths, inputs=inputs, progress=progress, relative_to=project.root)
+    corpus.ingest(
+        project.lake,
+        shard,
+        paths,
+        inputs=inputs,
+        progress=progress,
+        record_limit=limit,
+        relative_to=project.root,
+    )
     written = project.lake.current("raw_trajectories", inputs=inputs, shard=shard)
     assert written is not None  # ingest wrote it
     return written

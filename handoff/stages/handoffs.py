@@ -195,7 +195,8 @@ def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
         raise InputError(f"no view {view!r}; views are {', '.join(VIEWS)}")
     found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
     if not found:
-        raise InputError(f"no handoff point begins with {point_id!r}; they are in {project.lake.root}/injected_handoffs")
+        place = project.lake.root / "injected_handoffs"
+        raise InputError(f"no handoff point begins with {point_id!r}; the ids are in {place}")
     if len(found) > 1:
         some = ", ".join(row["point_id"] for row in found[:3])
         raise InputError(f"{len(found)} handoff points begin with {point_id!r} ({some} …); give more of the id")

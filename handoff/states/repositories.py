@@ -113,7 +113,7 @@ class Repositories:
         """
         mirror = self.root / f"{_folder_name(repo)}.git"
         source = self.mapping.get(repo, self.mapping.get(_owner(repo)))
-        if source is not None and not _is_url(source):
+        if source is not None and not is_url(source):
             local = Path(source)
             if local.parent.resolve() == self.root.resolve() and (local / "HEAD").is_file():
                 mirror = local
@@ -141,7 +141,8 @@ def _owner(repo: str) -> str:
     return f"{repo.partition('/')[0]}/*"
 
 
-def _is_url(source: str | Path) -> bool:
+def is_url(source: str | Path) -> bool:
+    """Whether a repository is named by a URL, and not by a path."""
     return isinstance(source, str) and bool(_URL.match(source))
 
 
@@ -154,7 +155,7 @@ def _folder_name(repo: str) -> str:
 
 def _source_arguments(repo: str, source: str | Path) -> tuple[str, Mapping[str, str] | None]:
     """What to clone from, and the environment for it: a URL needs the user's own proxy and credentials."""
-    if _is_url(source):
+    if is_url(source):
         return str(source), None
     local = Path(source).resolve()
     if not local.is_dir():

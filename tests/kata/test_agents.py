@@ -175,14 +175,14 @@ def test_the_expert_looks_at_the_diff_first_when_it_takes_over(recorded: Path, w
     assert first is not None and json.loads(first.actions[0].arguments) == {"command": "git diff"}
 
 
-def test_a_forced_opening_is_files_diff_tests_map(recorded: Path, world: World) -> None:
+def test_a_forced_opening_is_diff_tests_map(recorded: Path, world: World) -> None:
     """It is forced at takeovers only."""
     prior = load_prior(prior_path(recorded))
     lessons = [read_lesson(d, prior) for d in demonstrations(recorded, "kata-train")[:1]]
     policy = train(lessons, seed=0, prior=prior, epochs=1)
     mind = replay_steps(takeover_briefing(world), ())
     move = policy.with_opening().choose(mind, random.Random(0))
-    assert move is not None and move[0].kind == "list"
+    assert move is not None and move[0].kind == "diff"
 
 
 def test_arms_get_the_same_amount(recorded: Path) -> None:

@@ -1,0 +1,224 @@
+"""What commands print: tables of a shard, of a round, of a chain of rows. No rule lives here, and no argument is read.
+
+Text from trajectories is hostile: whatever reaches a terminal goes through ``shown``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+TABLE_WIDTH = 164
+"""Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
+
+PLAIN_WIDTH = 100
+"""Columns of everything else when the output is no terminal."""
+
+_LISTED = 12
+"""Lines of one kind that a summary shows; the rest is counted."""
+
+_IS_WIDTH_KNOWN = sys.stdout.isatty() or "COLUMNS" in os.environ
+
+out = Console(highlight=False, width=None if _IS_WIDTH_KNOWN else PLAIN_WIDTH)
+err = Console(stderr=True, highlight=False)
+
+
+def shown(text: str, limit: int | None = 200) -> str:
+    """Text of unknown origin, safe on a terminal: control characters become symbols."""
+    from handoff.report.page import visible
+
+    return visible(text, limit if limit is not None else sys.maxsize)
+
+
+def complain(problem: str) -> None:
+    """One line on stderr, however long and whatever it quotes."""
+    err.print(f"[red]error[/red] {escape(shown(' '.join(problem.split()), None))}", soft_wrap=True)
+
+
+def table(*headings: str, title: str | None = None) -> Table:
+    """A table without walls; ``title`` is ours, never a user's."""
+    return Table(*headings, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+
+
+def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
+    """A heading and lines of (label, text)."""
+    lines = Table.grid(padding=(0, 2))
+    for label, value in pairs:
+        lines.add_row(f"[bold]{escape(label)}[/bold]", escape(shown(value, 2_000)))
+    out.print(f"[bold]{escape(shown(title, None))}[/bold]", soft_wrap=True)
+    out.print(lines)
+
+
+# -- one shard ----------------------------------------------------------------------------------
+
+
+def print_shard(project: Any, shard: str) -> None:
+    """What one ingestion left in the lake: files, states, points, views, quarantine."""
+    lake = project.lake
+    sources = lake.rows("sources", shard=shard)
+    records, kept, bad = (sum(row[name] for row in sources) for name in ("records", "trajectories", "quarantined"))
+    out.print(
+        f"[bold]shard {shard}[/bold]: {_n(len(sources), 'file')}, {_n(records, 'record')}: {_n(kept, 'trajectory')} "
+        f"with {_n(lake.count('steps', shard=shard), 'step')}, {records - kept - bad} repeated, {bad} quarantined"
+    )
+    _print_files(sources)
+    if kept:
+        _print_states(lake, shard)
+        _print_points(project, shard)
+    if bad:
+        _print_quarantine(lake.rows("quarantine", shard=shard))
+
+
+def _print_files(sources: Sequence[Mapping[str, Any]]) -> None:
+    listed = table("file", "read as", "trajectories", "quarantined")
+    for row in sources[:_LISTED]:
+        name = escape(shown(row["path"].rsplit("/", 1)[-1]))
+        listed.add_row(name, row["framing"], str(row["trajectories"]), str(row["quarantined"]))
+    _and_more(listed, len(sources))
+    out.print(listed)
+
+
+def _print_states(lake: Any, shard: str) -> None:
+    """States by the verdict on a run's last step, with the reason; one line for all runs that share both."""
+    from handoff.report.tables import count_by
+
+    rows = lake.rows("repository_states", ["trajectory_id", "status", "reason"], shard=shard)
+    finals = {row["trajectory_id"]: row for row in rows}
+    groups = sorted(count_by(finals.values(), "status", "reason"), key=lambda group: (group[0][0], -group[1]))
+    listed = table("final state", "runs", "why")
+    for (status, reason), n in groups[:_LISTED]:
+        listed.add_row(status, str(n), escape(shown(reason, 400)))
+    _and_more(listed, len(groups))
+    out.print(listed)
+    steps = ", ".join(f"{status} {n}" for (status,), n in count_by(rows, "status"))
+    out.print(f"[bold]states after each step[/bold]: {steps}")
+
+
+def _print_points(project: Any, shard: str) -> None:
+    from handoff.report.tables import count_by
+
+    lake = project.lake
+    points = lake.rows("injected_handoffs", ["point_id", "labels"], shard=shard)
+    labels = count_by(({"label": label} for point in points for label in point["labels"]), "label")
+    counts = ", ".join(f"{label} {n}" for (label,), n in labels) or "no run has two steps"
+    out.print(f"[bold]handoff points[/bold]: {len(points)} ({counts})")
+    out.print(f"[bold]views[/bold]: {lake.count('view_renderings', shard=shard)}")
+    if points:
+        data = "" if project.root == Path("data").absolute() else f" --data {project.root}"
+        out.print(escape(f"See one: handoff view {points[0]['point_id']} --view structured{data}"), soft_wrap=True)
+
+
+def _print_quarantine(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Problems with their remedy; records that share both are one line."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["problem"], row["remedy"]), []).append(row)
+    out.print("[bold]quarantined[/bold]")
+    for (problem, remedy), same in list(groups.items())[:_LISTED]:
+        place = "{file}, record {record}, {field}".format(**same[0])
+        more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
+        out.print(f"  {shown(place)}: {shown(problem)} {shown(remedy)}{more}", markup=False)
+    if len(groups) > _LISTED:
+        out.print(f"  … and {len(groups) - _LISTED} other problems in the quarantine table")
+
+
+def _and_more(listed: Table, total: int) -> None:
+    if total > _LISTED:
+        listed.add_row(f"… {total - _LISTED} more")
+
+
+def _n(count: int, what: str) -> str:
+    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    return f"{count:,} {what if count == 1 else plural}"
+
+
+# -- one round ----------------------------------------------------------------------------------
+
+
+def print_outcome(project: Any, last_round: int) -> None:
+    """A round's table, what was curated and quarantined, and where files and page lie."""
+    from handoff.report.tables import count_by, takeover_table
+    from handoff.stages import round_name
+
+    name = round_name(last_round)
+    lines = takeover_table(project.lake.rows("robustness", round=name))
+    if lines:
+        _takeovers(lines, name)
+    else:
+        out.print(f"No takeover was evaluated in round {name}.")
+    for number in range(last_round + 1):
+        rows = project.lake.rows("curated_training_set", ["kind"], round=round_name(number))
+        counts = ", ".join(f"{kind} {n}" for (kind,), n in count_by(rows, "kind")) or "no rows"
+        out.print(f"[bold]curated, round {round_name(number)}[/bold]: {counts}")
+    quarantined = project.lake.rows("quarantine", ["file", "record", "field", "problem"])
+    out.print(f"[bold]quarantined[/bold]: {len(quarantined)} records")
+    for row in quarantined[:5]:
+        place = shown(f"{row['file']}, record {row['record']}, {row['field']}")
+        out.print(f"  {place}: {shown(row['problem'], 120)}", markup=False)
+    for number in range(last_round + 1):
+        for row in project.lake.rows("exports", ["path", "format", "rows"], round=round_name(number)):
+            if row["path"].endswith((".jsonl", ".jsonl.zst", ".parquet")):
+                place = escape(str(project.exports / row["path"]))
+                out.print(f"[bold]{row['format']}[/bold]: {place} ({row['rows']} rows)", soft_wrap=True)
+    for row in project.lake.rows("round_report", ["path"], round=name):
+        out.print(f"[bold]report[/bold]: {escape(str(project.reports / row['path']))}", soft_wrap=True)
+
+
+def _takeovers(lines: Sequence[Any], name: str) -> None:
+    from handoff.report.tables import MEASURES
+
+    table = Table(
+        title=f"Takeovers on held-out repositories, round {name}; "
+        "below each figure its 95 % interval (resampled by task)",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+    )
+    table.add_column("view", no_wrap=True)
+    table.add_column("successor", no_wrap=True)
+    for _, heading, _ in MEASURES:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    previous = ""
+    for line in lines:
+        if previous and line.view != previous:
+            table.add_section()
+        cells = [f"{cell.text}\n[dim]{cell.interval}[/dim]" for cell in line.cells]
+        counts = f"{line.n_runs} runs\n[dim]{line.n_tasks} tasks[/dim]"
+        table.add_row(line.view if line.view != previous else "", escape(line.arm), *cells, counts)
+        previous = line.view
+    Console(highlight=False, width=max(out.width, TABLE_WIDTH)).print(table)
+
+
+# -- progress -----------------------------------------------------------------------------------
+
+
+class progress:
+    """``with _progress() as report: work(report("title"))``: one line, updated in place on a terminal."""
+
+    def __enter__(self) -> Callable[[str], Callable[[int, int], None]]:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bars = Progress(
+            TextColumn("{task.description:<34}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), console=err
+        )
+        self._bars.start()
+        return self._report
+
+    def _report(self, title: str) -> Callable[[int, int], None]:
+        task = self._bars.add_task(title, total=None, visible=False)
+
+        def advance(done: int, total: int) -> None:
+            self._bars.update(task, completed=done, total=total, visible=True)
+
+        return advance
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()

@@ -1,0 +1,217 @@
+"""The command line, as a user meets it: readable output, and errors of one line that say what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from handoff import cli
+from handoff.lake import Lake
+from handoff.report.tables import VIEWS
+
+COMMANDS = ("demo", "dev", "ingest", "inspect", "view", "audit", "report", "doctor")
+
+
+def row(number: int = 1, **fields: Any) -> dict[str, Any]:
+    """A chat row of three steps: read, edit, run the tests."""
+    commands = ("cat pager.py", "sed -i 's/one/two/' pager.py", "python -m pytest")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Fix the pager."}]
+    for n, command in enumerate(commands):
+        call = {"id": f"c{n}", "function": {"name": "bash", "arguments": json.dumps({"command": command})}}
+        messages.append({"role": "assistant", "content": f"Step {n}.", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": "one"})
+    return {"instance_id": f"acme__pager-{number}", "messages": messages, **fields}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "100"})
+
+
+def refused(*arguments: object) -> str:
+    """The one line of an error; exit code 2, and no traceback."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("error ")]
+    assert "Traceback" not in result.output
+    return line
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A project with one ingested shard."""
+    file = write(tmp_path / "runs" / "a.jsonl", row(1), row(1), row(2), 17)
+    result = run("ingest", file, "--data", tmp_path / "data")
+    assert result.exit_code == 0, result.output
+    return tmp_path / "data"
+
+
+def points(data: Path) -> list[dict[str, Any]]:
+    return Lake(data / "lake").rows("injected_handoffs")
+
+
+# -- help -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"Example: handoff {command}" in " ".join(result.output.split())
+
+
+def test_every_command_is_tested_here() -> None:
+    assert sorted(COMMANDS) == sorted(c.name or c.callback.__name__ for c in cli.app.registered_commands if c.callback)
+
+
+# -- ingest -----------------------------------------------------------------------------------------------------
+
+
+def test_ingest_says_what_was_read_and_what_is_next(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", row(1), row(1), row(2), 17)
+    result = run("ingest", file, "--data", tmp_path / "data")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "shard a: 1 file, 4 records: 2 trajectories with 6 steps, 1 repeated, 1 quarantined" in said
+    assert "unverifiable 2 no mirror of 'acme/pager'" in said
+    assert "--repository acme/pager=PATH" in said
+    assert "first_meaningful_modification 2" in said
+    assert f"a.jsonl, record 4, $: {Lake(tmp_path / 'data' / 'lake').rows('quarantine')[0]['problem']}" in said
+    assert max(len(line) for line in result.stdout.splitlines() if "See one" not in line) <= 100
+    assert f"handoff view {points(tmp_path / 'data')[0]['point_id']}" in result.stdout
+
+
+def test_a_second_ingest_changes_nothing(data: Path) -> None:
+    before = {p: p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()}
+    assert run("ingest", data.parent / "runs" / "a.jsonl", "--data", data).exit_code == 0
+    assert {p: p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()} == before
+
+
+def test_files_of_the_data_folder_are_named_from_it_and_move_with_it(tmp_path: Path) -> None:
+    """The same inbox in two places gives the same bytes; audit finds the file by any of its names."""
+    found = []
+    for place in ("here", "there/deeper"):
+        data = tmp_path / place
+        file = write(data / "inbox" / "a.jsonl", row(1), 17)
+        assert run("ingest", file, "--shard", "a", "--data", data).exit_code == 0
+        lake = Lake(data / "lake")
+        assert [r["file"] for r in lake.rows("raw_trajectories")] == ["inbox/a.jsonl"]
+        assert [r["file"] for r in lake.rows("quarantine")] == ["inbox/a.jsonl"]
+        assert [r["path"] for r in lake.rows("sources")] == ["inbox/a.jsonl"]
+        found.append({p.relative_to(data): p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()})
+        for name in (file, "inbox/a.jsonl", "a.jsonl"):
+            assert "raw_trajectories      1" in run("audit", "--source", name, "--data", data).stdout
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("{tmp}/nothing",), "nothing: No such file"),
+        (("{tmp}/empty",), "no files in it"),
+        (("{tmp}/docs",), "no trajectory in it"),
+        (("{tmp}/a.jsonl", "--repository", "acme"), "write NAME=PATH or NAME=URL"),
+        (("{tmp}/a.jsonl", "--repository", "acme/pager=/nowhere"), "/nowhere is no folder"),
+        (("{tmp}/a.jsonl", "--shard", "../up"), "cannot name a shard"),
+        (("{tmp}/a.jsonl", "--data", "{tmp}/a.jsonl"), "Not a directory"),
+    ],
+)
+def test_what_cannot_be_ingested_is_one_line(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
+    write(tmp_path / "a.jsonl", row())
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "README.md").write_text("# Read me\n")
+    given = [a.replace("{tmp}", str(tmp_path)) for a in arguments]
+    assert words in refused("ingest", "--data", tmp_path / "data", *given)
+
+
+# -- looking ----------------------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_format_steps_keys_and_points(tmp_path: Path) -> None:
+    result = run("inspect", write(tmp_path / "a.jsonl", row(1), row(2)), "--record", 2)
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "format chat" in said and "repository acme/pager" in said
+    assert "read pager.py" in said and "edit pager.py" in said
+    assert "first_meaningful_modification" in said
+
+
+def test_what_cannot_be_inspected_is_one_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", row(1), 17)
+    assert "no such file" in refused("inspect", tmp_path / "nothing")
+    assert "a folder" in refused("inspect", tmp_path)
+    assert "holds 2 records; there is no record 7" in refused("inspect", file, "--record", 7)
+    assert "a.jsonl, record 2, $" in refused("inspect", file, "--record", 2)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_view_prints_what_a_successor_gets(data: Path, view: str) -> None:
+    result = run("view", points(data)[0]["point_id"], "--view", view, "--data", data)
+    assert result.exit_code == 0
+    assert "Fix the pager." in result.stdout
+
+
+def test_a_point_must_be_known_and_one(data: Path) -> None:
+    assert "no handoff point begins with 'zz'" in refused("view", "zz", "--data", data)
+    assert "give more of the id" in refused("view", "p_", "--data", data)
+    assert "views are repo, trace, summary, structured" in refused("view", "p_", "--view", "all", "--data", data)
+
+
+def test_text_of_a_run_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """Escape sequences, carriage returns and markup come out as text, from view, inspect, ingest and errors."""
+    bad = "\x1b[31m\x1b]0;owned\x07 [bold red]x[/bold red] \u202e <script>alert(1)</script>"
+    hostile = row(1)
+    hostile["messages"][0]["content"] = bad
+    hostile["messages"][1]["tool_calls"][0]["function"]["arguments"] = json.dumps({"command": f"cat 'a{bad}'"})
+    file = write(tmp_path / "x\x1b[31m.jsonl", hostile, 17)
+    said = run("ingest", file, "--data", tmp_path / "data").output
+    said += run("inspect", file).output
+    for point in points(tmp_path / "data"):
+        for view in VIEWS:
+            said += run("view", point["point_id"], "--view", view, "--data", tmp_path / "data").output
+    said += refused("inspect", file, "--record", 2)
+    said += run("audit", "--source", file, "--data", tmp_path / "data").output
+    assert not {"\x1b", "\x07", "\u202e"} & set(said)
+    assert "[bold red]x[/bold red]" in said
+    assert "<script>" in said
+
+
+def test_audit_and_report_say_what_is_missing(data: Path) -> None:
+    assert "a sample id, or --source FILE" in refused("audit", "--data", data)
+    assert "in no curated set" in refused("audit", "s_1", "--data", data)
+    assert "no trajectory in the lake comes from" in refused("audit", "--source", "b.jsonl", "--data", data)
+    assert "no round is reported" in refused("report", "--data", data)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("wrokers = 3", "unknown field `wrokers`; the settings are seed, "),
+        ("workers = 0", "$.workers"),
+        ('sandbox = "none"', "$.sandbox"),
+        ("workers = ", "Invalid value"),
+        ("[kata]\ntest = 0", "$.kata.test"),
+    ],
+)
+def test_a_wrong_setting_names_file_and_field(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "handoff.toml").write_text(text)
+    line = refused("report", "--data", tmp_path)
+    assert words in line and "handoff.toml" in line
+
+
+def test_doctor_names_what_this_machine_can_do(tmp_path: Path) -> None:
+    result = run("doctor", "--data", tmp_path)
+    assert result.exit_code == 0
+    assert all(what in result.stdout for what in ("python", "git", "bubblewrap", "overlay", "docker", "tokenizer"))
