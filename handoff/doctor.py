@@ -20,7 +20,7 @@ GIT_MINIMUM = (2, 30)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One ability: ``ok``; ``limited`` (works, by a slower or narrower path); ``missing`` (needed); ``off`` (optional)."""
+    """One ability: ``ok``, ``limited`` (a slower or narrower path), ``missing`` (needed) or ``off`` (optional)."""
 
     what: str
     state: Literal["ok", "limited", "missing", "off"]
@@ -36,13 +36,17 @@ def examine(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
     yield Finding(
         what="sandbox bubblewrap",
         state="limited" if reason else "ok",
-        detail=f"{reason}; only the kata world's own code can run (host fallback)" if reason else "user namespace, no network, read-only system",
+        detail=f"{reason}; only the kata world's own code can run (host fallback)"
+        if reason
+        else "user namespace, no network, read-only system",
     )
     overlay = worktree.overlay_reason()
     yield Finding(
         what="overlay mounts",
         state="limited" if overlay else "ok",
-        detail=f"{overlay}; work trees are checked out instead (slower, equally exact)" if overlay else "work trees are laid out by mount",
+        detail=f"{overlay}; work trees are checked out instead (slower, equally exact)"
+        if overlay
+        else "work trees are laid out by mount",
     )
     yield _docker()
     endpoint = environment.get("OPENAI_BASE_URL")
@@ -50,9 +54,15 @@ def examine(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
     yield Finding(
         what="model endpoint",
         state="off" if not endpoint else "ok",
-        detail=f"{endpoint}, {key} (not called)" if endpoint else "OPENAI_BASE_URL is not set; the embedded policy needs none",
+        detail=f"{endpoint}, {key} (not called)"
+        if endpoint
+        else "OPENAI_BASE_URL is not set; the embedded policy needs none",
     )
-    yield Finding(what="tokenizer", state="ok", detail=f"{TOKENIZER}, offline ({count_tokens('def f(): return 1')} tokens in a probe)")
+    yield Finding(
+        what="tokenizer",
+        state="ok",
+        detail=f"{TOKENIZER}, offline ({count_tokens('def f(): return 1')} tokens in a probe)",
+    )
     place = data if data.exists() else data.absolute().parent
     free = shutil.disk_usage(place).free / 1e9
     yield Finding(what="disk", state="ok" if free > 2 else "limited", detail=f"{free:.1f} GB free for {data}")
@@ -62,10 +72,16 @@ def _git() -> Finding:
     try:
         text = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return Finding(what="git", state="missing", detail=f"{error}; install git {GIT_MINIMUM[0]}.{GIT_MINIMUM[1]} or newer")
+        return Finding(
+            what="git", state="missing", detail=f"{error}; install git {GIT_MINIMUM[0]}.{GIT_MINIMUM[1]} or newer"
+        )
     numbers = tuple(int(n) for n in text.split()[2].split(".")[:2])
     if numbers < GIT_MINIMUM:
-        return Finding(what="git", state="missing", detail=f"{text.strip()} is too old; {GIT_MINIMUM[0]}.{GIT_MINIMUM[1]} is needed")
+        return Finding(
+            what="git",
+            state="missing",
+            detail=f"{text.strip()} is too old; {GIT_MINIMUM[0]}.{GIT_MINIMUM[1]} is needed",
+        )
     return Finding(what="git", state="ok", detail=text.strip())
 
 
@@ -73,9 +89,19 @@ def _docker() -> Finding:
     if shutil.which("docker") is None:
         return Finding(what="docker", state="off", detail="no docker command; needed only for images of real tasks")
     try:
-        done = subprocess.run(["docker", "info", "--format", "{{.ServerVersion}}"], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            ["docker", "info", "--format", "{{.ServerVersion}}"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return Finding(what="docker", state="off", detail="the docker engine did not answer within 10 s")
     if done.returncode:
-        return Finding(what="docker", state="off", detail="a docker command, but no engine that answers; needed only for images of real tasks")
+        return Finding(
+            what="docker",
+            state="off",
+            detail="a docker command, but no engine that answers; needed only for images of real tasks",
+        )
     return Finding(what="docker", state="ok", detail=f"engine {done.stdout.strip()}")

@@ -83,7 +83,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         text=pa.string(),
         thought=pa.string(),
         actions=pa.list_(
-            pa.struct([("call_id", pa.string()), ("tool", pa.string()), ("arguments", pa.string()), ("is_text", pa.bool_())])
+            pa.struct(
+                [("call_id", pa.string()), ("tool", pa.string()), ("arguments", pa.string()), ("is_text", pa.bool_())]
+            )
         ),
         observations=pa.list_(
             pa.struct(
@@ -414,7 +416,13 @@ class Lake:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def read(self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None, **partition: str) -> pa.Table:
+    def read(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        where: ds.Expression | None = None,
+        **partition: str,
+    ) -> pa.Table:
         """Rows of the partitions that match (all when none is named), in partition order, keys as columns."""
         schema = SCHEMAS[table]
         tables = []
@@ -425,8 +433,8 @@ class Lake:
             chosen = [c for c in columns if c in schema.names] if columns is not None else None
             rows = data.to_table(columns=chosen, filter=where)
             for key in sorted(found):
-                if columns is None or key in columns:
-                    rows = rows.append_column(key, pa.array([found[key]] * rows.num_rows, pa.string())) if key not in schema.names else rows
+                if key not in schema.names and (columns is None or key in columns):
+                    rows = rows.append_column(key, pa.array([found[key]] * rows.num_rows, pa.string()))
             tables.append(rows)
         if not tables:
             empty = schema.empty_table()
@@ -441,7 +449,13 @@ class Lake:
             if all(found.get(key) == value for key, value in partition.items())
         )
 
-    def rows(self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None, **partition: str) -> list[dict[str, Any]]:
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        where: ds.Expression | None = None,
+        **partition: str,
+    ) -> list[dict[str, Any]]:
         """``read`` as plain dictionaries; for tables of modest size."""
         return self.read(table, columns, where, **partition).to_pylist()
 

@@ -199,8 +199,8 @@ def run_takeover(
 
     ``question``: the probe (``docs/science.md §6``), put once on a side branch when the successor has looked around
     and is about to change the repository or to submit, or at the end of a run that never does; ``None`` asks
-    nothing. ``note_tokens``: what writing the view cost. A ``SuccessorError`` ends the run with status ``error``; a ``SandboxError`` of the environment
-    is raised, and the run can be gone on with later.
+    nothing. ``note_tokens``: what writing the view cost. A ``SuccessorError`` ends the run with status ``error``;
+    a ``SandboxError`` of the environment is raised, and the run can be gone on with later.
     """
     run = canonical_json((briefing, question, successor.digest, seed, budget, note_tokens))
     with journal.open(f"{takeover_id}.{identify('i', run)[2:14]}") as log:

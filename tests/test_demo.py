@@ -85,7 +85,8 @@ def test_a_figure_of_the_table_is_recomputed_from_rows(undisturbed: tuple[Path, 
     (row,) = [
         r
         for r in lake.rows("robustness", round="r001")
-        if (r["split"], r["arm"], r["view"], r["label"], r["tier"], r["metric"]) == ("test", "E", "repo", "all", "none", "steps")
+        if (r["split"], r["arm"], r["view"], r["label"], r["tier"], r["metric"])
+        == ("test", "E", "repo", "all", "none", "steps")
     ]
     assert row["value"] == pytest.approx(statistics.fmean(tasks))
     assert row["n_tasks"] == len(tasks)

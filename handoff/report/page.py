@@ -14,7 +14,12 @@ import msgspec
 from handoff.report.plots import Bar, interval_chart
 from handoff.report.tables import ARMS, MEASURES, Against, Line, contrast_text
 
-PLOTTED = (("steps", "Steps to finish, median view of cost"), ("prompt_tokens", "Prompt tokens"), ("hrs", "HRS"), ("si_f1", "State inference F1"))
+PLOTTED = (
+    ("steps", "Steps to finish, median view of cost"),
+    ("prompt_tokens", "Prompt tokens"),
+    ("hrs", "HRS"),
+    ("si_f1", "State inference F1"),
+)
 
 
 class Handoff(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +76,11 @@ def render_report(report: Report) -> str:
     environment.filters["visible"] = visible
     environment.filters["contrast"] = contrast_text
     return environment.get_template("round.html").render(
-        r=report, measures=MEASURES, headings={m: h for m, h, _ in MEASURES}, arms=dict(ARMS), plots=list(_plots(report.lines))
+        r=report,
+        measures=MEASURES,
+        headings={m: h for m, h, _ in MEASURES},
+        arms=dict(ARMS),
+        plots=list(_plots(report.lines)),
     )
 
 

@@ -49,11 +49,16 @@ def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: in
         else:
             colour = PALETTE.get(bar.name, _OTHER)
             length = max(1.0, bar.value * scale)
-            parts.append(f'<rect x="{left}" y="{y + 3}" width="{length:.1f}" height="{row - 6}" rx="2" fill="{colour}"/>')
+            parts.append(
+                f'<rect x="{left}" y="{y + 3}" width="{length:.1f}" height="{row - 6}" rx="2" fill="{colour}"/>'
+            )
             if bar.low is not None and bar.high is not None:
                 a, b = left + bar.low * scale, left + bar.high * scale
                 mid = y + row / 2
-                parts.append(f'<path d="M{a:.1f} {mid}H{b:.1f}M{a:.1f} {mid - 4}v8M{b:.1f} {mid - 4}v8" stroke="currentColor" opacity=".75"/>')
+                parts.append(
+                    f'<path d="M{a:.1f} {mid}H{b:.1f}M{a:.1f} {mid - 4}v8M{b:.1f} {mid - 4}v8" '
+                    'stroke="currentColor" opacity=".75"/>'
+                )
             label = f"{bar.value:,.2f}" if top < 20 else f"{bar.value:,.0f}"
             end = left + (bar.high if bar.high is not None else bar.value) * scale
             parts.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{label}</text>')
@@ -61,7 +66,8 @@ def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: in
     heading = f"{title} ({unit})" if unit else title
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 10}" width="{width}" role="img" '
-        f'aria-label="{escape(heading, {chr(34): "&quot;"})}" font-family="system-ui,sans-serif" font-size="12" fill="currentColor">'
+        f'aria-label="{escape(heading, {chr(34): "&quot;"})}" font-family="system-ui,sans-serif" font-size="12" '
+        f'fill="currentColor">'
         f'<text x="8" y="20" font-size="14" font-weight="600">{escape(heading)}</text>{"".join(parts)}</svg>'
     )
 

@@ -111,7 +111,14 @@ def takeover_table(
 def _cell(metric: str, decimals: int, row: Mapping[str, Any] | None) -> Cell:
     if row is None:
         return Cell(
-            metric=metric, value=None, low=None, high=None, n_runs=0, n_tasks=0, reason="not measured", decimals=decimals
+            metric=metric,
+            value=None,
+            low=None,
+            high=None,
+            n_runs=0,
+            n_tasks=0,
+            reason="not measured",
+            decimals=decimals,
         )
     return Cell(
         metric=metric,
@@ -193,6 +200,13 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def plain(text: str, limit: int = 200) -> str:
     """Text of unknown origin as one harmless line: no control characters, markup or table bars."""
     kept = "".join(c if c.isprintable() else "·" for c in text[: limit + 1])
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;"), ("[", "&#91;")):
+    for character, entity in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ("|", "&#124;"),
+        ("`", "&#96;"),
+        ("[", "&#91;"),
+    ):
         kept = kept.replace(character, entity)
     return kept if len(text) <= limit else kept + "…"

@@ -141,7 +141,9 @@ def _check(project: Project, made: list[tuple[Variant, Mapping[str, Any]]]) -> l
                     reference=reference,
                 )
             )
-    executed = run_many(check, jobs, data=project.root, sandbox=project.settings.sandbox, workers=project.settings.workers)
+    executed = run_many(
+        check, jobs, data=project.root, sandbox=project.settings.sandbox, workers=project.settings.workers
+    )
     return [
         next(executed) if is_executable(point) else oracle_check(variant.before, variant.after, None, None)
         for variant, point in made
@@ -152,7 +154,9 @@ def check(lab: KataLab, job: Check) -> OracleCheck:
     """Run one check in a worker."""
 
     def run_tests(changes: Mapping[str, bytes | None]) -> tuple[int, int]:
-        texts = {path: None if data is None else data.decode("utf-8", "surrogateescape") for path, data in changes.items()}
+        texts = {
+            path: None if data is None else data.decode("utf-8", "surrogateescape") for path, data in changes.items()
+        }
         verdict = lab.environment(job.repo, job.base_commit, job.tree, texts).verdict()
         return verdict.passed or 0, verdict.total or 0
 

@@ -102,7 +102,11 @@ def _kata_shards(lake: Lake) -> list[str]:
 def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
     """The curated takeovers as demonstrations, with the truth about files at their start."""
     lake = project.lake
-    wanted = {r["takeover_id"] for r in lake.rows("curated_training_set", ["kind", "takeover_id"], round=round) if r["kind"] == "sft"}
+    wanted = {
+        r["takeover_id"]
+        for r in lake.rows("curated_training_set", ["kind", "takeover_id"], round=round)
+        if r["kind"] == "sft"
+    }
     runs: dict[str, dict[str, Any]] = {}
     for row in lake.rows("takeover_runs", where=pc.field("takeover_id").isin(sorted(wanted))):
         runs[row["takeover_id"]] = row
@@ -200,7 +204,9 @@ def round_report(project: Project, round: str) -> Written:
     write_file(page, render_report(_report(project, round, contrasts)).encode("utf-8", "replace"))
     summary = {
         "contrasts": contrasts,
-        "curated": {kind: n for (kind,), n in count_by(lake.rows("curated_training_set", ["kind"], round=round), "kind")},
+        "curated": {
+            kind: n for (kind,), n in count_by(lake.rows("curated_training_set", ["kind"], round=round), "kind")
+        },
     }
     row = {
         "round": round_number(round),
@@ -214,8 +220,13 @@ def contrasts_of(project: Project, round: str) -> Iterator[Contrast]:
     """Arm against arm on held-out test points, undisturbed, under every view."""
     lake = project.lake
     runs, measures = evaluated(lake, round)
-    points = {row["point_id"]: row for row in lake.rows("injected_handoffs", ["point_id", "task_id", "trajectory_id", "split"])}
-    wanted = {run["takeover_id"]: run for run in runs if run["tier"] is None and points[run["point_id"]]["split"] == "test"}
+    points = {
+        row["point_id"]: row
+        for row in lake.rows("injected_handoffs", ["point_id", "task_id", "trajectory_id", "split"])
+    }
+    wanted = {
+        run["takeover_id"]: run for run in runs if run["tier"] is None and points[run["point_id"]]["split"] == "test"
+    }
     values = [
         {**_where(run, points), "metric": metric, "value": value}
         for run in wanted.values()
@@ -239,7 +250,12 @@ def contrasts_of(project: Project, round: str) -> Iterator[Contrast]:
 
 
 def _where(run: Mapping[str, Any], points: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {"arm": run["arm"], "view": run["view"], "point_id": run["point_id"], "task": task_of(points[run["point_id"]])}
+    return {
+        "arm": run["arm"],
+        "view": run["view"],
+        "point_id": run["point_id"],
+        "task": task_of(points[run["point_id"]]),
+    }
 
 
 def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Report:
@@ -264,10 +280,11 @@ def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Repo
         states=tuple((status, n) for (status,), n in count_by(_last_states(lake), "status")),
         lines=takeover_table(rows),
         tiers=_tier_lines(rows),
-        curated=tuple(
-            (kind, view, n, tokens[kind, view]) for (kind, view), n in count_by(curated, "kind", "view")
+        curated=tuple((kind, view, n, tokens[kind, view]) for (kind, view), n in count_by(curated, "kind", "view")),
+        funnel=tuple(
+            (gate, verdict, n)
+            for (gate, verdict), n in count_by(lake.rows("curation_funnel", round=round), "gate", "verdict")
         ),
-        funnel=tuple((gate, verdict, n) for (gate, verdict), n in count_by(lake.rows("curation_funnel", round=round), "gate", "verdict")),
         quarantine=tuple(lake.rows("quarantine", ["file", "record", "field", "problem", "remedy"])[:200]),
         variants=tuple((kinds, oracle, n) for (kinds, oracle), n in count_by(variants, "kinds", "oracle")),
         policies=tuple(lake.rows("policy", round=round)),
@@ -304,7 +321,9 @@ def _handoffs(project: Project) -> Iterator[Handoff]:
         shown.add(point["point_id"])
         tokens = {
             row["view"]: row["tokens"]
-            for row in project.lake.rows("view_renderings", ["view", "tokens"], pc.field("point_id") == point["point_id"])
+            for row in project.lake.rows(
+                "view_renderings", ["view", "tokens"], pc.field("point_id") == point["point_id"]
+            )
         }
         with Handoffs(project, point["shard"]) as handoffs:
             yield Handoff(

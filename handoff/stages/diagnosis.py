@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from handoff import actions
 from handoff.coevolution import REFERENCES
-from handoff.diagnosis import diagnose, robustness as average
+from handoff.diagnosis import diagnose
+from handoff.diagnosis import robustness as average
 from handoff.diagnosis.cost import Cap
 from handoff.lake import Lake, Written
 from handoff.project import Project
@@ -93,9 +94,7 @@ def evaluated(lake: Lake, round: str) -> tuple[list[dict[str, Any]], list[dict[s
         seen |= {(run["arm"], run["shard"]) for run in older}
     known = {run["takeover_id"] for run in runs}
     rounds = sorted({run["round"] for run in runs})
-    measures = [
-        row for name in rounds for row in lake.rows("diagnostics", round=name) if row["takeover_id"] in known
-    ]
+    measures = [row for name in rounds for row in lake.rows("diagnostics", round=name) if row["takeover_id"] in known]
     return runs, measures
 
 

@@ -1,4 +1,4 @@
-"""``repository_states`` → ``injected_handoffs`` → ``view_renderings``: where a run may be cut, and what is handed on."""
+"""``repository_states`` → ``injected_handoffs`` → ``view_renderings``: where runs may be cut, what is handed on."""
 
 from __future__ import annotations
 

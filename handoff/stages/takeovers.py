@@ -248,7 +248,9 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
         points = {p["point_id"]: p for p in every if p["split"] == "validation" and is_executable(p)}
         if not points:
             continue
-        views = {(row["point_id"], row["view"]): row["view_id"] for row in project.lake.rows("view_renderings", shard=shard)}
+        views = {
+            (row["point_id"], row["view"]): row["view_id"] for row in project.lake.rows("view_renderings", shard=shard)
+        }
         with Handoffs(project, shard) as handoffs:
             for point in choose_points(list(points.values()), settings.points_per_run, settings.seed):
                 start = Start(
