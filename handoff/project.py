@@ -39,9 +39,9 @@ _Positive = Annotated[int, msgspec.Meta(ge=1)]
 class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of the embedded world to generate."""
 
-    train: _Positive = 40
-    validation: _Positive = 6
-    test: _Positive = 14
+    train: _Positive = 36
+    validation: _Positive = 4
+    test: _Positive = 10
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

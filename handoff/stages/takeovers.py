@@ -182,10 +182,10 @@ def plan(
         if split == "train" and number == 0:
             for view in turn:
                 yield start(point, view, "expert", "collect")
-        elif split == "train":
+        elif split == "train" and place % 2 == number % 2:  # every other point, the others in the next round
             for arm in ("A", "E"):
                 yield start(point, turn[0], arm, "collect")
-        elif number > 0:
+        elif split != "train" and number > 0:
             for view in VIEWS:
                 for arm in LEARNED if split == "test" else STEERING:
                     yield start(point, view, arm, "evaluate")
