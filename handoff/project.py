@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
     workers: _Positive = 2
     """Takeovers run at once."""
-    step_budget: _Positive = 40
+    step_budget: _Positive = 30
     """Model calls a successor may make."""
     token_budget: _Positive = 400_000
     """Prompt tokens a successor may spend, summed over its calls."""

@@ -25,7 +25,7 @@ from handoff.successors import Briefing
 from handoff.trajectory import Step, Trajectory
 
 ARMS = ("A", "A+opening", "B", "E")
-MIXES = (0.25, 0.5, 0.75, 0.9)
+MIXES = (0.25, 0.5, 0.75)
 """Shares of the weight that B may give to the expert's sessions."""
 HANDOFF_SHARE = 0.5
 """Share of E's weight that goes to takeovers."""
