@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No test is about time, and CI draws the same examples every time.
+hypothesis.settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("project")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -57,7 +57,7 @@ _LOOP = (
     f"while IFS= read -r -u 3 -N {_HEADER} __serial && IFS= read -r -u 3 -N {_HEADER} __size"
     ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
     'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; '
-    "builtin printf '%s %d %s\\0' \"$__serial\" \"$?\" \"$PWD\" >&4; done"
+    'builtin printf \'%s %d %s\\0\' "$__serial" "$?" "$PWD" >&4; done'
 )
 _ENDED = re.compile(rb"(\d{10}) (\d{1,3}) (/.*)", re.DOTALL)
 
@@ -160,9 +160,7 @@ class PersistentShell:
             notice=notice,
         )
 
-    def _exchange(
-        self, request: bytes, kept: _Kept, deadline: float
-    ) -> tuple[tuple[int, str] | None, str | None]:
+    def _exchange(self, request: bytes, kept: _Kept, deadline: float) -> tuple[tuple[int, str] | None, str | None]:
         """Send and listen. ((exit code, folder), None), or (None, why it was given up; None: the shell ended)."""
         assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
         to, out, status = self._process.stdin.fileno(), self._process.stdout.fileno(), self._status

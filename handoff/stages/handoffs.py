@@ -76,9 +76,9 @@ def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
 
 
 def view_renderings(project: Project, shard: str) -> Written:
-    """Render the four views of every point once, and keep their recipe, tokens and hash.
+    """Render the four views of every point once, and keep their recipes and tokens.
 
-    Rule-written text is not stored: it is rendered again on read, byte for byte (the hash proves it).
+    Rule-written text is not stored: it is rendered again on read, byte for byte.
     """
     upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "injected_handoffs")]
     inputs = inputs_of("view_renderings", project.lake, *upstream)

@@ -25,6 +25,7 @@ _WINDOW_LINE = re.compile(r"(\d+):(.*)")
 _EDITOR = re.compile(r"result of running `cat -n` on (?:a snippet of )?(\S+?):?\s*$", re.MULTILINE)
 _EDITOR_LINE = re.compile(r" *(\d+)\t(.*)")
 
+
 class Shown(NamedTuple):
     """Text of one file as a step printed it."""
 

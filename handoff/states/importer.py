@@ -108,7 +108,7 @@ def _commands(chains: list[Chain]) -> Iterator[bytes]:
     for chain in chains:
         ref = b"refs/handoff/" + chain.trajectory_id.encode()
         base = chain.base_commit.encode()
-        yield b"reset %s\nfrom %s\n\nls %s \"\"\n" % (ref, base, base)
+        yield b'reset %s\nfrom %s\n\nls %s ""\n' % (ref, base, base)
         for number, change in enumerate(chain.changes):
             mark += 1
             message = b"state %d\n" % (number + 1)
@@ -122,15 +122,17 @@ def _commands(chains: list[Chain]) -> Iterator[bytes]:
                 else:
                     mode, data = state
                     yield b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), quoted, len(data), data)
-            yield b"\nget-mark :%d\nls :%d \"\"\n" % (mark, mark)
+            yield b'\nget-mark :%d\nls :%d ""\n' % (mark, mark)
     yield b"done\n"
 
 
 def _quoted(path: str) -> bytes:
     raw = byte_path(path)
-    return b'"' + b"".join(
-        b"\\%03o" % byte if byte < 32 or byte in (34, 92) or byte > 126 else bytes([byte]) for byte in raw
-    ) + b'"'
+    return (
+        b'"'
+        + b"".join(b"\\%03o" % byte if byte < 32 or byte in (34, 92) or byte > 126 else bytes([byte]) for byte in raw)
+        + b'"'
+    )
 
 
 def _read_answers(repository: Repository, chains: list[Chain], lines: list[bytes]) -> Iterator[Written]:

@@ -462,4 +462,3 @@ def _unknown_reason(unknown: Mapping[str, str]) -> str:
 def _listed(paths: list[str]) -> str:
     more = len(paths) - _LISTED
     return ", ".join(paths[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
