@@ -131,7 +131,9 @@ def _check(project: Project, made: list[tuple[Variant, Mapping[str, Any]]]) -> l
     for variant, point in made:
         if world is not None and is_executable(point):
             task = world.task(point["repo"])
-            reference: dict[str, bytes | None] = {path: text.encode() for path, text in task.reference.items()}
+            # The whole solution: what the predecessor changed beside it is put back, as a successor could.
+            solved: dict[str, bytes | None] = {path: text.encode() for path, text in task.reference.items()}
+            reference = {**variant.before.base, **solved}
             jobs.append(
                 Check(
                     variant=variant,
