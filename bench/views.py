@@ -4,8 +4,9 @@ The runs are real SWE-agent recordings where the sample corpus lies beside the c
 whose outputs are this project's own source files. For speed they are strung together to fifty steps. Sizes are
 taken of the recordings as they are, each once: repeated text would compress away and flatter nobody.
 
-The lake is counted as ``raw_trajectories`` and ``steps`` alone, so the share is an upper bound: states and points
-are in it too.
+The lake is what the corpus stages write for these runs: ``raw_trajectories``, ``steps``, ``repository_states`` and
+``injected_handoffs`` with a point at every step. Runs without a repository have the smallest states and points there
+can be, so the share is an upper bound.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from handoff.evidence import Evidence, gather_evidence
 from handoff.identity import identify
 from handoff.lake import SCHEMAS, Lake
+from handoff.points import find_handoff_points
 from handoff.trajectory import Action, Observation, Step, Trajectory, trajectory_id
 from handoff.views import VIEWS, render_view, trace, view_row, view_tokens
 
@@ -109,7 +111,14 @@ def lake_sizes(
         "raw_trajectories", [_raw(id_, t) for id_, t in zip(ids, trajectories, strict=True)], inputs="b", shard="b"
     )
     steps = [_step(id_, n, s) for id_, t in zip(ids, trajectories, strict=True) for n, s in enumerate(t.steps, 1)]
-    base = raw.bytes + lake.write("steps", steps, inputs="b", shard="b").bytes
+    points = [
+        point.row()
+        for id_, t in zip(ids, trajectories, strict=True)
+        for point in find_handoff_points(t, id_, None, every_k=1)
+    ]
+    states = [_state(id_, n) for id_, t in zip(ids, trajectories, strict=True) for n in range(len(t.steps) + 1)]
+    tables = {"steps": steps, "repository_states": states, "injected_handoffs": points}
+    base = raw.bytes + sum(lake.write(name, rows, inputs="b", shard="b").bytes for name, rows in tables.items())
     texts = [
         (identify("p", id_, h), view, render_view(view, t, h, evidence[h - 1]))
         for id_, t, evidence in zip(ids, trajectories, records, strict=True)
@@ -143,6 +152,11 @@ def _step(id_: str, number: int, step: Step) -> dict[str, object]:
         "observations": [{"text": observation.text, "is_orphan": False}],
     }
     return {name: known.get(name) for name in SCHEMAS["steps"].names}
+
+
+def _state(id_: str, step: int) -> dict[str, object]:
+    known: dict[str, object] = {"trajectory_id": id_, "step": step, "status": "unverifiable", "reason": "no repository"}
+    return {name: known.get(name) for name in SCHEMAS["repository_states"].names}
 
 
 def main() -> int:

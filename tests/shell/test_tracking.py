@@ -42,7 +42,7 @@ def test_an_entry_is_read_from_the_lake(closed: Project) -> None:
     assert entry.metrics["hrs/test/none/repo/all/A"] == 0.5
     assert entry.metrics["curated/sft"] > 0
     assert entry.parameters["policy.E"].startswith("m_")
-    assert entry.parameters["settings.seed"] == "0"
+    assert entry.parameters["settings.seed"] == str(closed.settings.seed)
     digests = {dataset.name: dataset.digest for dataset in entry.datasets}
     assert digests["takeover_runs/r000/a"] == closed.lake.digest("takeover_runs", round="r000", shard="a")
     assert entry.artifacts == ("reports/r000/index.html",)
