@@ -95,15 +95,15 @@ def view_identity(point_id: str, view: str, author: str | None, digest: str | No
     """The ``view_id`` of one view, a content hash in both cases.
 
     A model's view: a hash over point, view, author and text. A rule-written one is a function of its point, so
-    twenty digits are the point's own, one is the view's place in ``VIEWS`` and three are of the text. Four views
-    of a point then share what cannot be compressed, which halves the table (``bench/views.py``), and a rule that
-    changed still shows: one view in 4096 hides it.
+    twenty digits are the point's own and one is the view's place in ``VIEWS``: four views of a point then share what
+    cannot be compressed, which halves the table (``bench/views.py``). Three more are of the text where a writer
+    phrased it, so that a changed rule shows (one in 4096 hides it); ``repo`` and ``trace`` only repeat the recording.
     """
     whole = identify("v", point_id, view, author or "", digest or "missing")
     if author is not None and author != RULES:
         return whole
-    shared = identify("v", point_id)
-    return f"{shared[:22]}{VIEWS.index(view):x}{whole[2:5]}"
+    check = whole[2:5] if author == RULES or digest is None else "000"
+    return f"{identify('v', point_id)[:22]}{VIEWS.index(view):x}{check}"
 
 
 def view_tokens(text: str) -> int:

@@ -90,7 +90,7 @@ def test_tokens_counted_by_piece_are_the_tokens_of_the_whole(outputs: list[str])
 
 
 def test_a_row_commits_to_the_text_that_rules_wrote_without_keeping_it() -> None:
-    """Rule-written text is rendered again on read, and its id proves it; a model's text is stored as written."""
+    """Rule-written text is rendered again on read, and its id changes with the wording; a model's is stored as written."""
     trajectory = run("x", "y")
     evidence = gather_evidence(trajectory, 1, None)
     ids = set()
@@ -100,7 +100,8 @@ def test_a_row_commits_to_the_text_that_rules_wrote_without_keeping_it() -> None
         assert row["written"] is None
         assert row["author"] == ("extractive" if view in ("summary", "structured") else None)
         assert row["text_sha256"] is None
-        assert row["view_id"] != view_row("p_1", view, "other text")["view_id"]
+        changes = row["view_id"] != view_row("p_1", view, "other text")["view_id"]
+        assert changes == (view in ("summary", "structured"))  # the others only repeat the recording
         ids.add(row["view_id"])
     assert len(ids) == len(VIEWS)
     written = view_row("p_1", "summary", "All done.", author="some-model", writing_tokens=12)
