@@ -90,7 +90,7 @@ def test_tokens_counted_by_piece_are_the_tokens_of_the_whole(outputs: list[str])
 
 
 def test_a_row_commits_to_the_text_that_rules_wrote_without_keeping_it() -> None:
-    """Rule-written text is rendered again on read, and its id changes with the wording; a model's is stored as written."""
+    """Rule-written text is rendered again on read, and its id changes with the wording; a model's is kept."""
     trajectory = run("x", "y")
     evidence = gather_evidence(trajectory, 1, None)
     ids = set()
