@@ -26,8 +26,6 @@ train = 4
 validation = 2
 test = 3
 """
-TIMED = ("journal/tracking", "dagster", "mlflow.db", "mlflow-artifacts", "sandboxes")
-"""Where wall-clock times and foreign databases are kept: not part of what must repeat."""
 
 
 def _start(root: Path) -> subprocess.Popen[bytes]:
@@ -49,7 +47,10 @@ def _finish(process: subprocess.Popen[bytes]) -> str:
 
 
 def _bytes(root: Path) -> dict[str, bytes]:
-    """Every byte that a user reads: tables, training files, policies, reports, recordings."""
+    """Every byte that a user reads: tables, training files, policies, reports, recordings.
+
+    Left out is where wall-clock times and foreign databases are kept: Dagster's, MLflow's, the tracking journal.
+    """
     folders = ("inbox", "lake", "exports", "policies", "reports", "sealed")
     return {
         str(path.relative_to(root)): path.read_bytes()

@@ -1,0 +1,77 @@
+"""The documents say what is there: commands, settings, tables, links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from handoff import cli
+from handoff.kata.arms import MIXES
+from handoff.lake import SCHEMAS
+from handoff.project import KataSettings, Settings
+from handoff.stages import CODE_VERSIONS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md", "docs/science.md"]
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", read(page)):
+        assert target.startswith("https://") or (ROOT / page).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_target_exists(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z][a-z-]+)\b", read(page))) - {"sure"} <= targets
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    known = {command.name or command.callback.__name__ for command in cli.app.registered_commands if command.callback}
+    assert set(re.findall(r"^    handoff (\w+)", read("README.md"), re.MULTILINE)) <= known
+
+
+def test_every_setting_of_the_readme_exists() -> None:
+    section = read("README.md").split("## Settings")[1].split("##")[0]
+    names = set(re.findall(r"`\[?([a-z_]+)\]?`", section))
+    assert names == {f.name for f in msgspec.structs.fields(Settings)} | {
+        f.name for f in msgspec.structs.fields(KataSettings)
+    }
+
+
+def test_the_design_page_lists_every_table() -> None:
+    assert set(re.findall(r"`(\w+)`", read("docs/design.md").split("## Tables")[1].split("## Rounds")[0])) >= set(
+        SCHEMAS
+    )
+    assert set(CODE_VERSIONS) <= set(SCHEMAS)
+
+
+def test_every_section_that_code_cites_exists() -> None:
+    sections = set(re.findall(r"^## (§\d+)", read("docs/science.md"), re.MULTILINE))
+    cited = {
+        section
+        for path in sorted((ROOT / "handoff").rglob("*.py"))
+        for group in re.findall(r"docs/science\.md (§[\d§, –]+)", path.read_text("utf-8"))
+        for section in re.findall(r"§\d+", group)
+    }
+    assert cited and cited <= sections
+
+
+def test_the_mixes_are_as_many_as_the_science_page_says() -> None:
+    assert f"best of {['zero', 'one', 'two', 'three', 'four'][len(MIXES)]} on validation points" in read(
+        "docs/science.md"
+    ).replace("\n", " ")
+
+
+def test_the_lock_names_no_host() -> None:
+    lock = read("requirements.lock")
+    assert "://" not in lock and "--index" not in lock
+    assert lock.count("--hash=sha256:") > 500
