@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from handoff import corpus
@@ -65,16 +66,14 @@ def _train(project: Project, round: str, shards: Sequence[str]) -> Iterator[dict
     sessions = arms.read_lessons(arms.single_sessions(recorded, SCRIPTED), prior)
     expert = arms.read_lessons(arms.single_sessions(recorded, EXPERT), prior)
     takeovers = arms.read_lessons(_takeovers(project, round), prior)
-    # B and E get the same number of the expert's decisions: as many as the scarcer kind has.
-    labels = min(sum(lesson.labels for lesson in own) for own in (expert, takeovers))
-    expert, takeovers = (arms.cut(own, labels, seed) for own in (expert, takeovers))
-    if not takeovers:  # nothing was collected yet: only the single-session policy can be had
-        a = arms.train_arm("A", sessions=sessions, prior=prior, seed=seed)
-        yield _saved(project, "A", a, sessions, None, seed, {})
-        return
     a = arms.train_arm("A", sessions=sessions, prior=prior, seed=seed)
     yield _saved(project, "A", a, sessions, 1.0, seed, {})
     yield _saved(project, "A+opening", a.with_opening(), sessions, 1.0, seed, {})
+    if not takeovers or not expert:  # nothing to learn a takeover from: the other arms cannot be had
+        return
+    # B and E get the same number of the expert's decisions: as many as the scarcer kind has.
+    labels = min(sum(lesson.labels for lesson in own) for own in (expert, takeovers))
+    expert, takeovers = (arms.cut(own, labels, seed) for own in (expert, takeovers))
     trials: dict[float, Policy] = {
         mix: arms.train_arm(
             "B", sessions=sessions, expert_sessions=expert, takeovers=takeovers, prior=prior, seed=seed, mix=mix
@@ -108,7 +107,8 @@ def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
         if r["kind"] == "sft"
     }
     runs: dict[str, dict[str, Any]] = {}
-    for row in lake.rows("takeover_runs", where=pc.field("takeover_id").isin(sorted(wanted))):
+    chosen = pc.field("takeover_id").isin(pa.array(sorted(wanted), pa.string()))
+    for row in lake.rows("takeover_runs", where=chosen):
         runs[row["takeover_id"]] = row
     for shard in sorted({run["shard"] for run in runs.values()}):
         points = {p["point_id"]: p for p in lake.rows("injected_handoffs", shard=shard)}

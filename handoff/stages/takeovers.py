@@ -9,7 +9,7 @@ for the arm that steers, on validation points, and collect takeovers on training
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ def _run(
     views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
     starts = list(plan(round_number(round), chosen, views, variants, points, project.settings.seed))
+    starts = runnable(starts, policies)
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
     with Handoffs(project, shard) as handoffs:
@@ -152,6 +153,11 @@ def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) 
                 own[drawn["point_id"]] = drawn
         chosen += own.values()
     return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
+
+
+def runnable(starts: Sequence[Start], policies: Collection[str]) -> list[Start]:
+    """The starts whose arm can act: a round that taught nothing trains no B and no E, and they are left out."""
+    return [start for start in starts if start.arm not in LEARNED or start.arm in policies]
 
 
 def plan(

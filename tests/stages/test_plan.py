@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handoff.stages import inputs_of, is_executable, round_name, round_number
-from handoff.stages.takeovers import LEARNED, POINT_LABELS, choose_points, plan
+from handoff.stages.takeovers import LEARNED, POINT_LABELS, choose_points, plan, runnable
 from handoff.views import VIEWS
 
 
@@ -97,3 +97,21 @@ def test_inputs_name_everything_they_are_made_from(tmp_path: Any) -> None:
     empty = inputs_of("robustness", lake, ("diagnostics", {"round": "r000", "shard": "a"}))
     lake.write("diagnostics", [], inputs="i", round="r000", shard="a")
     assert inputs_of("robustness", lake, ("diagnostics", {"round": "r000", "shard": "a"})) != empty
+
+
+def test_an_arm_that_was_not_trained_is_left_out() -> None:
+    """A round in which no takeover was worth learning from trains no B and no E; the next one goes on without them."""
+    found = runnable(starts(1, [point(2, 3, "test")]), {"A", "A+opening"})
+    assert {s.arm for s in found} == {"A", "A+opening"}
+    yardsticks = starts(0, [point(2, 3, "test")])
+    assert runnable(yardsticks, ()) == yardsticks
+
+
+def test_a_round_without_curated_takeovers_gives_no_demonstrations(tmp_path: Any) -> None:
+    from handoff.project import Project
+    from handoff.stages.coevolution import _takeovers
+
+    project = Project(tmp_path)
+    project.lake.write("takeover_runs", [], inputs="i", round="r000", shard="a")
+    project.lake.write("curated_training_set", [], inputs="i", round="r000")
+    assert list(_takeovers(project, "r000")) == []
