@@ -14,7 +14,7 @@ validation points by whoever can run them (``MIXES``).
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -121,8 +121,3 @@ def cut(lessons: Sequence[Lesson], labels: int, seed: int) -> list[Lesson]:
         chosen.append(index)
         have += lessons[index].labels
     return [lessons[index] for index in sorted(chosen)]
-
-
-def is_worth_learning(run: Mapping[str, object], destroyed: int | None, splits: Collection[str] = ("train",)) -> bool:
-    """Whether an expert takeover may teach: it solved the task, and no fix was lost."""
-    return run.get("solved") is True and not destroyed and run.get("split", "train") in splits

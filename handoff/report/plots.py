@@ -70,8 +70,3 @@ def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: in
         f'fill="currentColor">'
         f'<text x="8" y="20" font-size="14" font-weight="600">{escape(heading)}</text>{"".join(parts)}</svg>'
     )
-
-
-def count_chart(title: str, counts: Sequence[tuple[str, int]], *, width: int = 480) -> str:
-    """Horizontal bars of counts."""
-    return interval_chart(title, [Bar(group="", name=name, value=float(count)) for name, count in counts], width=width)

@@ -4,6 +4,7 @@
 
     base.py         the protocol, its limits, its answer
     shell.py        the persistent bash that both back ends drive
+    helpers.py      programs that run beside it
     watch.py        memory, processes and disk of a running sandbox
     bubblewrap.py   the default: namespaces, no network, read-only system
     host.py         a plain subprocess with resource limits; only when asked for by name

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from handoff.errors import SandboxError
 from handoff.sandbox.base import Completed, Limits
+from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
 from handoff.sandbox.watch import Watch, children, tree
 
@@ -56,7 +57,7 @@ class Bubblewrap:
         self._jail = jail(workdir, limits=limits, read_only=read_only, env=env)
         self._prologue = limits_script(limits, processes=_limits_are_per_namespace())
         self._watch = Watch(workdir, limits, tree)
-        self._helpers: list[subprocess.Popen[bytes]] = []
+        self._helpers = Helpers(self._watch, stop)
         try:
             self._shell = PersistentShell(ROOT, limits, self._watch, self._launch, stop, self._prologue)
         except BaseException:
@@ -71,22 +72,13 @@ class Bubblewrap:
         """See ``Sandbox.spawn``. Its standard error goes nowhere."""
         extra = [part for name, value in sorted((env or {}).items()) for part in ("--setenv", name, value)]
         wrapped = ["bash", "-c", f'{self._prologue}; exec "$@"', "bash", *argv]
-        process = self._popen(wrapped, (), subprocess.DEVNULL, extra)
-        self._helpers.append(process)
-        self._watch.add(process.pid, lambda: stop(process))
-        return process
+        return self._helpers.add(self._popen(wrapped, (), subprocess.DEVNULL, extra))
 
     def close(self) -> None:
         """See ``Sandbox.close``."""
         self._watch.close()
         self._shell.close()
-        for process in self._helpers:
-            stop(process)
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
-        self._helpers.clear()
+        self._helpers.close()
 
     def _launch(self, argv: Sequence[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
         return self._popen(argv, pass_fds, subprocess.STDOUT)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from handoff.errors import SandboxError
 from handoff.sandbox.base import Completed, Limits
+from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
 from handoff.sandbox.watch import Sessions, Watch
 
@@ -48,7 +49,7 @@ class Host:
         self._env = command_environment(self._home.name, bins, {"TMPDIR": self._home.name, **(env or {})})
         self._prologue = limits_script(limits, processes=False)  # it would count everything the user runs
         self._watch = Watch(workdir, limits, Sessions(limits))
-        self._helpers: list[subprocess.Popen[bytes]] = []
+        self._helpers = Helpers(self._watch, stop)
         try:
             self._shell = PersistentShell(self.root, limits, self._watch, self._launch, stop, self._prologue)
         except BaseException:
@@ -63,22 +64,13 @@ class Host:
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """See ``Sandbox.spawn``. Its standard error goes nowhere."""
         wrapped = ["bash", "-c", f'{self._prologue}; exec "$@"', "bash", *argv]
-        process = self._popen(wrapped, (), subprocess.DEVNULL, env or {})
-        self._helpers.append(process)
-        self._watch.add(process.pid, lambda: stop(process))
-        return process
+        return self._helpers.add(self._popen(wrapped, (), subprocess.DEVNULL, env or {}))
 
     def close(self) -> None:
         """See ``Sandbox.close``."""
         self._watch.close()
         self._shell.close()
-        for process in self._helpers:
-            stop(process)
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
-        self._helpers.clear()
+        self._helpers.close()
         self._home.cleanup()
 
     def _launch(self, argv: Sequence[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
