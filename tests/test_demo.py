@@ -115,9 +115,8 @@ def test_nothing_that_is_trained_on_comes_from_held_out_repositories(undisturbed
 def test_a_second_run_does_nothing_and_leaves_the_same_bytes(undisturbed: tuple[Path, str]) -> None:
     root, _ = undisturbed
     before = _bytes(root)
-    started = time.monotonic()
-    _finish(_start(root))
-    assert time.monotonic() - started < 60  # the promise is 20 s; `make bench` measures it
+    said = _finish(_start(root))
+    assert "nothing to do" in " ".join(said.split())
     assert _bytes(root) == before
 
 
