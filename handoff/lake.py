@@ -47,16 +47,20 @@ SCHEMAS: dict[str, pa.Schema] = {
         path=pa.string(),  # as given
         sha256=pa.string(),
         bytes=pa.int64(),
-        framing=pa.string(),  # json, jsonl, array, parquet
+        framing=pa.string(),  # json, jsonl, array, parquet, eval, events, text, side file; .gz and .zst after it
         records=pa.int64(),
         trajectories=pa.int64(),
         quarantined=pa.int64(),
+        losses=pa.list_(  # fields that found no home; with a reason when that is on purpose
+            pa.struct([("field", pa.string()), ("reason", pa.string()), ("count", pa.int64())])
+        ),
     ),
     # One recorded run. Partition: shard.
     "raw_trajectories": _schema(
         trajectory_id=pa.string(),
         file=pa.string(),
         record=pa.int64(),  # 1-based position in the file
+        part=pa.int32(),  # 1-based run within the record: subagents and tries may share one
         source_sha256=pa.string(),  # of the record's own bytes
         format=pa.string(),
         task_id=pa.string(),
@@ -64,15 +68,23 @@ SCHEMAS: dict[str, pa.Schema] = {
         repo=pa.string(),
         base_commit=pa.string(),
         agent=pa.string(),
+        author=pa.string(),  # agent, human
         model=pa.string(),
         licence=pa.string(),
         split=pa.string(),  # train, validation, test: always set (by repository when the source is silent)
         split_is_given=pa.bool_(),  # true when the source itself names the split
         tools=pa.string(),
         preamble=pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())])),
+        session=pa.string(),  # the source's own id of the run
+        parent=pa.string(),  # session of the run whose subagent this is
+        continues=pa.string(),  # session of the run this goes on from, as the source says
+        copied_steps=pa.int32(),  # leading steps that the source marks as copies
+        repeats=pa.string(),  # trajectory_id of the longest run of this shard that this one begins with
+        repeated_steps=pa.int32(),  # its steps
         n_steps=pa.int32(),
         resolved=pa.bool_(),
         exit_status=pa.string(),
+        ended=pa.string(),  # exit_status in one vocabulary: submitted, step_limit, cost_limit, …
         patch=pa.string(),
         source=pa.string(),
     ),
@@ -108,6 +120,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         completion_tokens=pa.int64(),
         cost=pa.float64(),
         timestamp=pa.string(),
+        utc=pa.timestamp("us", "UTC"),  # the same, where its zone is known
     ),
     # One rejected record. Partition: shard.
     "quarantine": _schema(

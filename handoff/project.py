@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from handoff.adapters.framing import RECORD_LIMIT, stored_name
+from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.errors import InputError
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories

@@ -10,7 +10,8 @@ from 1; a handoff index ``h`` is the number of the last predecessor step, inclus
 
 msgspec checks types when decoding, not when constructing: decode at the boundary, trust inside.
 None of these values can be part of a cycle, so the garbage collector need not look at them (``gc=False``):
-that is a fifth of the time of reading a file.
+that is a fifth of the time of reading a file. Fields at their default are left out of the encoding, so a field
+added later changes no identifier of a run that does not use it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,17 @@ from handoff.identity import canonical_json, identify
 
 Missing = Literal["none", "aborted", "not_executed", "truncated"]
 
+Boundary = Literal["compaction", "resume", "agent_switch", "commit", "rollback"]
+"""What happened between two replies. ``compaction``: the context was replaced by a summary (also called condensation);
+``resume``: the session was closed and taken up again; ``agent_switch``: another agent or model took over; ``commit``:
+a human's commit; ``rollback``: turns were taken back from the context while their edits stayed, which is no handoff."""
 
-class Action(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+Ending = Literal["submitted", "step_limit", "cost_limit", "context_limit", "time_limit", "error", "aborted", "cut_off"]
+"""How a run ended, in one vocabulary for all harnesses. ``submitted``: the agent said that it was done; ``aborted``: a
+human stopped it; ``cut_off``: the recording stops in the middle of a call."""
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One call of a reply, as the source recorded it."""
 
     call_id: str | None = None
@@ -37,7 +47,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """True when ``arguments`` is not a JSON object: a freeform patch, a rendered command line, broken JSON."""
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What came back for one call. Joined by call id, never by position where ids exist."""
 
     call_id: str | None = None
@@ -53,7 +63,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A result whose call is not in the file (kept, counted, never evidence that a command ran)."""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Text in the conversation that is neither a reply of the agent nor a result of a call."""
 
     role: Literal["system", "user", "harness", "context_summary"]
@@ -61,7 +71,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     text: str
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Tokens of one model call as the source counted them; ``None`` is unknown. ``prompt`` includes ``cached``."""
 
     prompt: int | None = None
@@ -69,7 +79,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion: int | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One model reply, its observations (one per action, same order; orphans last) and the messages after it."""
 
     text: str = ""
@@ -80,8 +90,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     observations: tuple[Observation, ...] = ()
     after: tuple[Message, ...] = ()
     """Messages that came after the observations and before the next reply."""
-    boundary: str | None = None
-    """A handoff that really happened right after this step: ``compaction``, ``resume``, ``agent_switch``…"""
+    boundary: Boundary | None = None
+    """What really happened right after this step. A summary that was written there is in ``after``."""
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None
@@ -90,17 +100,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """As recorded."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """How the run ended. Sealed: no view and no successor ever sees it."""
 
     resolved: bool | None = None
     """The task's tests decided. ``None``: unknown ("submitted" is not "resolved")."""
     exit_status: str | None = None
+    """As the source words it."""
+    ended: Ending | None = None
+    """The same in our words. ``None``: the source does not say."""
     patch: str | None = None
     """The final patch the run submitted, as unified diff."""
 
 
-class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One recorded run."""
 
     format: str
@@ -112,6 +125,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     repo: str | None = None
     base_commit: str | None = None
     agent: str | None = None
+    author: Literal["agent", "human"] = "agent"
+    """``human``: the commits of a branch, read as a predecessor's work."""
     model: str | None = None
     licence: str | None = None
     split: str | None = None
@@ -121,6 +136,14 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     preamble: tuple[Message, ...] = ()
     """Messages before the first reply, in order, the task among them."""
     steps: tuple[Step, ...]
+    session: str | None = None
+    """The source's own id of this run or conversation."""
+    parent: str | None = None
+    """``session`` of the run that started this one as its subagent. Its edits fall between that call and its result."""
+    continues: str | None = None
+    """``session`` of the earlier run that this one goes on from, when the source says so."""
+    copied_steps: int = 0
+    """Leading steps that the source marks as repeated from that earlier run: context here, paid for and trained there."""
     outcome: Outcome = Outcome()
     source: str = "{}"
     """Facts of the source that have no field here, as a JSON object."""

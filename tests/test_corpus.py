@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from handoff import corpus
 from handoff.actions import context_of, trajectory_keys
 from handoff.adapters import ADAPTERS, Record, convert
-from handoff.adapters.framing import SourceFile
 from handoff.corpus.columns import HeadColumns, StepColumns, read_heads, read_steps
 from handoff.errors import InputError, LakeError, RecordError
+from handoff.framing import SourceFile
 from handoff.lake import Lake
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory, Usage, trajectory_id
 
@@ -111,7 +111,7 @@ def test_columns_give_back_equal_trajectories(given: list[Trajectory]) -> None:
     heads, columns = HeadColumns(), StepColumns()
     for t in given:
         columns.add(trajectory_id(t), t.steps, [()] * len(t.steps))
-        heads.add(trajectory_id(t), t, split=t.split or "train", file="f", record=1, sha256="0")
+        heads.add(trajectory_id(t), t, file="f", record=1, part=1, sha256="0")
     rebuilt = read_steps(columns.batch())
     for t, (id_, count, fields) in zip(given, read_heads(heads.batch()), strict=True):
         found = Trajectory(**fields, steps=tuple(rebuilt[:count]))
@@ -362,7 +362,7 @@ def test_damaged_bytes_give_a_trajectory_or_a_record_error(data: bytes, rng: ran
         return
     columns, heads = StepColumns(), HeadColumns()
     columns.add(trajectory_id(found), found.steps, trajectory_keys(found.steps, context=context_of(found.format)))
-    heads.add("t", found, split="train", file="", record=1, sha256="")
+    heads.add("t", found, file="", record=1, part=1, sha256="")
     assert tuple(read_steps(columns.batch())) == found.steps
 
 

@@ -1,26 +1,28 @@
-"""Input formats: one file per format, each turning a record into a canonical trajectory.
+"""Input formats: one file per format, each turning a record into canonical trajectories.
 
-Finding the records in a file (JSON, lines, arrays, Parquet) is apart, in ``framing.py``: a generator that
-raised cannot be resumed, so a record that fails to convert never stops the file. What the adapters share is
-in ``record.py``, ``conversation.py``, ``calls.py``, ``harness.py`` and ``values.py``.
+Finding the records in a file (JSON, lines, arrays, Parquet, archives) is apart, in ``handoff/framing/``: a generator
+that raised cannot be resumed, so a record that fails to convert never stops the file. What the adapters share is
+in ``conversation.py``, ``calls.py``, ``harness.py`` and ``values.py``.
 
 A new format is one file, one fixture folder and one line in ``ADAPTERS``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from handoff.adapters.chat import ChatRows
-from handoff.adapters.framing import Damaged, SourceFile, label
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
-from handoff.adapters.record import Record, malformed
 from handoff.adapters.sweagent import SweAgent
 from handoff.errors import InputError, RecordError
+from handoff.framing import Damaged, Record, SourceFile, label
+from handoff.framing.containers import event_files
+from handoff.framing.record import malformed
 from handoff.trajectory import Trajectory
 
 __all__ = ["ADAPTERS", "Adapter", "Record", "convert", "nearest", "read_one", "recognise"]
@@ -36,60 +38,65 @@ class Adapter(Protocol):
     def recognises(self, record: Record) -> bool:
         """A cheap look: keys and a first item, never the whole record."""
 
-    def trajectory(self, record: Record) -> Trajectory:
-        """Pure; raises ``RecordError`` with field and remedy."""
+    def trajectories(self, record: Record) -> Sequence[Trajectory]:
+        """The runs in a record: one, or several where subagents or tries share it. At least one.
+
+        Raises ``RecordError`` with field and remedy when there is none; a part that cannot be read while the rest
+        can goes to ``record.problem``, and what has no home to ``record.lost``.
+        """
 
 
-ADAPTERS: tuple[Adapter, ...] = (SweAgent(), MiniSweAgent(), ChatRows())
-"""Every format that can be read."""
+ADAPTERS: tuple[Adapter, ...] = (MiniSweAgent(), SweAgent(), ChatRows())
+"""Every format that can be read, in the order in which they are tried."""
 
 
-def convert(record: Record) -> Trajectory:
-    """A record as a canonical trajectory, by the adapter that claims it; nothing but ``RecordError`` is raised."""
+def convert(record: Record) -> Sequence[Trajectory]:
+    """A record as canonical trajectories, by the adapter that claims it; nothing but ``RecordError`` is raised."""
     try:
-        return recognise(record).trajectory(record)
+        adapter = recognise(record)
+        record.forget()
+        return adapter.trajectories(record)
     except (msgspec.DecodeError, RecursionError) as error:
         raise malformed(error) from error
 
 
 def recognise(record: Record) -> Adapter:
-    """The one adapter that claims ``record``; ``RecordError`` when none does, or more than one."""
-    claims = [adapter for adapter in ADAPTERS if adapter.recognises(record)]
-    if len(claims) == 1:
-        return claims[0]
+    """The first adapter that claims ``record``; ``RecordError`` when none does."""
+    for adapter in ADAPTERS:
+        if adapter.recognises(record):
+            return adapter
     known = ", ".join(adapter.format for adapter in ADAPTERS)
-    if claims:
-        names = " and ".join(adapter.format for adapter in claims)
-        raise RecordError(
-            f"Both {names} claim this record.",
-            remedy="Please report it with the record: the two tests must be made disjoint.",
-        )
     guess = nearest(record)
     if guess is None:
         raise RecordError("No known format.", remedy=f"Formats that can be read: {known}.")
     raise RecordError(
-        f"It looks most like {guess}, but no adapter reads it as that.",
-        remedy=f"Formats that can be read: {known}. "
-        + (
-            "The record lacks something its format needs."
-            if guess in known.split(", ")
-            else f"Convert {guess} to chat rows with tool_calls."
-        ),
+        f"It looks most like {guess}, but lacks something that format needs.",
+        remedy=f"Export it again. Formats that can be read: {known}.",
     )
 
 
-def read_one(path: Path, position: int) -> Trajectory:
-    """One record of a file as a trajectory; ``RecordError`` or ``InputError`` says why it cannot be had."""
-    if not path.is_file():
-        what = "a folder; name one file of it" if path.is_dir() else "no such file; check the path"
-        raise InputError(f"{label(path)}: {what}")
+def read_one(path: Path, position: int, part: int = 1) -> Trajectory:
+    """One run of a file: the ``part``-th of the record at ``position``, both from 1.
+
+    ``RecordError`` or ``InputError`` says why it cannot be had.
+    """
+    if not path.exists():
+        raise InputError(f"{label(path)}: no such file; check the path")
+    if path.is_dir() and not event_files(path):
+        raise InputError(f"{label(path)}: a folder; name one file of it")
     count = 0
-    for count, item in enumerate(SourceFile(path), 1):
+    source = SourceFile(path)
+    for count, item in enumerate(source, 1):
         if count == position:
             if isinstance(item, Damaged):
                 raise item.error
             try:
-                return convert(item)
+                runs = convert(item)
             except RecordError as error:
                 raise error.at(item.file, item.position) from error
+            if not 1 <= part <= len(runs):
+                raise InputError(f"record {position} of {label(path)} holds {len(runs)} runs; there is no run {part}")
+            return runs[part - 1]
+    if source.framing == "side file":
+        raise InputError(f"{label(path)} only describes the run in the file beside it; name that file")
     raise InputError(f"{label(path)} holds {count} records; there is no record {position}")

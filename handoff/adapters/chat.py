@@ -25,8 +25,9 @@ import msgspec
 from handoff.adapters import harness, values
 from handoff.adapters.calls import TEXT_SYNTAXES, Call, Function, arguments_of, native, xml
 from handoff.adapters.conversation import Conversation
-from handoff.adapters.record import Record
 from handoff.errors import RecordError
+from handoff.framing import Record
+from handoff.framing.record import first_item
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Outcome, Step, Trajectory
 
@@ -97,8 +98,8 @@ class ChatRows:
         key = _key(record)
         return key is not None and _is_message(_first(record, key))
 
-    def trajectory(self, record: Record) -> Trajectory:
-        """The canonical trajectory; ``RecordError`` when a field does not fit, or no reply holds a call."""
+    def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
+        """The run, alone; ``RecordError`` when a field does not fit, or no reply holds a call."""
         key = None if record.is_array else _key(record)
         turns = record.decode(list[Turn]) if key is None else record.decode_under(key, list[Turn])
         where = f"$.{key}" if key else "$"
@@ -121,25 +122,27 @@ class ChatRows:
                 remedy="A conversation without actions has nothing to hand off; convert other syntaxes to tool_calls.",
             )
         instance = record.text("instance_id", "task_id")
-        return Trajectory(
-            format=self.format,
-            task_id=values.task_of(instance),
-            task=task,
-            repo=record.text("repo") or values.repository_of(instance),
-            base_commit=values.commit(record.text("base_commit")),
-            agent=record.text("agent"),
-            model=record.text("model", "model_name"),
-            licence=record.text("licence", "license"),
-            split=values.split(record.text("split")),
-            tools=_tools(record),
-            preamble=tuple(talk.preamble),
-            steps=steps,
-            outcome=Outcome(
-                resolved=record.field("resolved", bool),
-                exit_status=record.text("exit_status"),
-                patch=_own_patch(record, steps),
+        return (
+            Trajectory(
+                format=self.format,
+                task_id=values.task_of(instance),
+                task=task,
+                repo=record.text("repo") or values.repository_of(instance),
+                base_commit=values.commit(record.text("base_commit")),
+                agent=record.text("agent"),
+                model=record.text("model", "model_name"),
+                licence=record.text("licence", "license"),
+                split=values.split(record.text("split")),
+                tools=_tools(record),
+                preamble=tuple(talk.preamble),
+                steps=steps,
+                outcome=Outcome(
+                    resolved=record.field("resolved", bool),
+                    exit_status=record.text("exit_status"),
+                    patch=_own_patch(record, steps),
+                ),
+                source=canonical_json(_facts(record, syntax, instance)).decode(),
             ),
-            source=canonical_json(_facts(record, syntax, instance)).decode(),
         )
 
 
@@ -152,7 +155,7 @@ def _first(record: Record, key: str) -> dict[str, Any]:
     if raw[:1] != b'"':
         return record.first(key)
     # The column may hold the list as text.
-    return Record(msgspec.json.decode(raw, type=str).encode()).first()
+    return first_item((record.peek(key) or "").encode("utf-8", "replace"))
 
 
 def _is_message(first: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from handoff.trajectory import Action, Message, Missing, Observation, Step, Usage
+from handoff.trajectory import Action, Boundary, Message, Missing, Observation, Step, Usage
 
 Role = Literal["system", "user", "harness", "context_summary"]
 
@@ -20,6 +20,7 @@ class _OpenStep:
     __slots__ = (
         "actions",
         "after",
+        "boundary",
         "cost",
         "model",
         "observations",
@@ -46,6 +47,7 @@ class _OpenStep:
         self.observations: list[Observation | None] = [None] * len(actions)
         self.orphans: list[Observation] = []
         self.after: list[Message] = []
+        self.boundary: Boundary | None = None
         self.model = model
         self.usage = usage
         self.cost = cost
@@ -64,6 +66,7 @@ class _OpenStep:
             actions=self.actions,
             observations=observations + tuple(self.orphans) if self.orphans else observations,
             after=tuple(self.after),
+            boundary=self.boundary,
             model=self.model,
             usage=self.usage,
             cost=self.cost,
@@ -132,6 +135,11 @@ class Conversation:
             error=error,
             missing=missing,
         )
+
+    def boundary(self, kind: Boundary) -> None:
+        """Something happened after the latest reply; before the first one there is nothing to hand over."""
+        if self._steps:
+            self._steps[-1].boundary = kind
 
     @property
     def steps_begun(self) -> bool:

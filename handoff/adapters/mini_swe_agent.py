@@ -21,8 +21,8 @@ import msgspec
 from handoff.adapters import harness, values
 from handoff.adapters.calls import Call, fenced, native
 from handoff.adapters.conversation import Conversation
-from handoff.adapters.record import Record
 from handoff.errors import RecordError
+from handoff.framing import Record
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Outcome, Trajectory
 
@@ -122,7 +122,7 @@ class MiniSweAgent:
     def recognises(self, record: Record) -> bool:
         """By ``trajectory_format``; a bare list by its markers and return codes."""
         if not record.is_array:
-            return (record.text("trajectory_format") or "").startswith("mini-swe-agent")
+            return (record.peek("trajectory_format") or "").startswith("mini-swe-agent")
         first = record.first()
         return (
             first.keys() >= {"role", "content"}
@@ -130,8 +130,8 @@ class MiniSweAgent:
             and (b"<returncode>" in record.data or any(marker.encode() in record.data for marker in MARKERS))
         )
 
-    def trajectory(self, record: Record) -> Trajectory:
-        """The canonical trajectory; ``RecordError`` when a field does not fit or there is no reply."""
+    def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
+        """The run, alone; ``RecordError`` when a field does not fit or there is no reply."""
         run = Run(messages=record.decode(list[Turn])) if record.is_array else record.decode(Run)
         info = run.info or Info()
         config = info.config or Config()
@@ -154,20 +154,22 @@ class MiniSweAgent:
             "repairs": record.repairs or None,
         }
         submission = info.submission or outcome.patch or ""
-        return Trajectory(
-            format=self.format,
-            task_id=values.task_of(run.instance_id),
-            task=task,
-            repo=values.repository_of(run.instance_id),
-            agent="mini-swe-agent",
-            model=config.model.model_name if config.model else None,
-            preamble=tuple(talk.preamble),
-            steps=steps,
-            outcome=Outcome(
-                exit_status=info.exit_status or outcome.exit_status,
-                patch=submission if "diff --git" in submission else None,
+        return (
+            Trajectory(
+                format=self.format,
+                task_id=values.task_of(run.instance_id),
+                task=task,
+                repo=values.repository_of(run.instance_id),
+                agent="mini-swe-agent",
+                model=config.model.model_name if config.model else None,
+                preamble=tuple(talk.preamble),
+                steps=steps,
+                outcome=Outcome(
+                    exit_status=info.exit_status or outcome.exit_status,
+                    patch=submission if "diff --git" in submission else None,
+                ),
+                source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
             ),
-            source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
         )
 
 

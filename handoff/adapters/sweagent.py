@@ -21,8 +21,8 @@ import msgspec
 from handoff.adapters import harness, values
 from handoff.adapters.calls import Call, native
 from handoff.adapters.conversation import Conversation
-from handoff.adapters.record import Record
 from handoff.errors import RecordError
+from handoff.framing import Record
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory
 
@@ -123,8 +123,8 @@ class SweAgent:
             return {"action", "observation", "response"} <= first.keys()
         return "history" in record.keys and "message_type" in record.first("history")
 
-    def trajectory(self, record: Record) -> Trajectory:
-        """The canonical trajectory; ``RecordError`` when a field does not fit or there is no reply."""
+    def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
+        """The run, alone; ``RecordError`` when a field does not fit or there is no reply."""
         run = record.decode(Run)
         history = run.history or []
         info = run.info or Info()
@@ -159,18 +159,20 @@ class SweAgent:
             "repairs": record.repairs or None,
         }
         model = _text(config, "agent", "model", "name")
-        return Trajectory(
-            format=self.format,
-            task_id=values.task_of(task_id),
-            task=task,
-            repo=_repository(config, task_id, states),
-            base_commit=values.commit(base_ref),
-            agent="SWE-agent",
-            model=model if model not in ("replay", "human", "human_thought") else None,
-            preamble=tuple(preamble),
-            steps=steps,
-            outcome=Outcome(exit_status=info.exit_status, patch=submission if "diff --git" in submission else None),
-            source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
+        return (
+            Trajectory(
+                format=self.format,
+                task_id=values.task_of(task_id),
+                task=task,
+                repo=_repository(config, task_id, states),
+                base_commit=values.commit(base_ref),
+                agent="SWE-agent",
+                model=model if model not in ("replay", "human", "human_thought") else None,
+                preamble=tuple(preamble),
+                steps=steps,
+                outcome=Outcome(exit_status=info.exit_status, patch=submission if "diff --git" in submission else None),
+                source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
+            ),
         )
 
 

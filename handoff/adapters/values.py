@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from typing import Any
 
 import msgspec
 
-from handoff.trajectory import Usage
+from handoff.trajectory import Ending, Usage
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 _INSTANCE = re.compile(r"([A-Za-z0-9][\w.-]*?)__([\w.-]+?)-(\d+)(?:_(\d+))?")
@@ -21,6 +22,55 @@ _SPLITS = {
     "val": "validation",
     "test": "test",
 }
+
+
+_ENDINGS: tuple[tuple[str, Ending], ...] = (
+    (r"exit_cost|cost[ _]?limit|budget", "cost_limit"),
+    (
+        r"exit_context|context[ _]?(?:limit|length|window)|contextwindow|token[ _]?limit|limit[: ]*token",
+        "context_limit",
+    ),
+    (
+        r"maximum iteration|max[ _]?(?:iterations|steps|turns)|step[ _]?limit|message[ _]?limit|limitsexceeded",
+        "step_limit",
+    ),
+    (r"exit_total_execution_time|time[ _]?(?:limit|exceeded|out)|timeexceeded|timeout", "time_limit"),
+    (r"abort|cancel|interrupt|user_exit|rejected|early_exit|exit_forfeit", "aborted"),
+    (r"exit_|error|exception|fail|crash", "error"),
+    (r"submit|finish|complete|success|done|resolved", "submitted"),
+)
+_ENDING = tuple((re.compile(pattern, re.IGNORECASE), ended) for pattern, ended in _ENDINGS)
+
+
+def ended(status: str | None) -> Ending | None:
+    """A harness's exit status in our words; ``None`` when it says nothing we know.
+
+    ``submitted (exit_cost)`` was submitted by the scaffold after a limit, not by the agent: the limit counts.
+    """
+    if not status:
+        return None
+    return next((name for pattern, name in _ENDING if pattern.search(status[:500])), None)
+
+
+def media(kind: str, source: str | bytes | None, mime: str | None = None) -> str:
+    """What stands in a text for content that is none: kind, type, and an address or the hash of the bytes.
+
+    The bytes stay in the source file, which lineage finds. ``source``: bytes, a ``data:`` URI, an address, or a name.
+    """
+    if isinstance(source, str):
+        head, comma, body = source.partition(",")
+        if not (comma and head.startswith("data:")):
+            return (
+                f"[{kind}: {source[:300]}]"
+                if len(source) < 2_000
+                else media(kind, source.encode("utf-8", "replace"), mime)
+            )
+        mime = mime or head[5:].split(";")[0]
+        source = body.encode("utf-8", "replace")
+    facts = [mime] if mime else []
+    if source:
+        facts.append(f"sha256 {hashlib.sha256(source).hexdigest()[:16]}")
+    return f"[{kind}: {', '.join(facts)}]" if facts else f"[{kind}]"
 
 
 def whole(value: Any, bits: int = 63) -> int | None:

@@ -5,10 +5,10 @@ cannot be read goes to ``quarantine`` while the rest is read. ``rebuild.py`` giv
 ``columns.py`` holds what both share. What a format means is in ``handoff/adapters/``.
 """
 
-from handoff.adapters.framing import stored_name
 from handoff.corpus.files import files, fingerprint
 from handoff.corpus.reading import IngestReport, ingest
 from handoff.corpus.rebuild import trajectories
 from handoff.corpus.splits import split_of
+from handoff.framing import stored_name
 
 __all__ = ["IngestReport", "files", "fingerprint", "ingest", "split_of", "stored_name", "trajectories"]

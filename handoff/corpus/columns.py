@@ -7,12 +7,14 @@ as much as parsing did. Reading back gives equal trajectories, so that identifie
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
 from handoff.actions import Key
+from handoff.corpus.splits import split_of
 from handoff.lake import SCHEMAS
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory, Usage
 
@@ -50,13 +52,14 @@ class HeadColumns:
         self._columns: dict[str, list[Any]] = {name: [] for name in _HEADS.names if name != "preamble"}
         self._preamble = _Lists(_HEADS.field("preamble").type)
 
-    def add(self, id_: str, trajectory: Trajectory, *, split: str, file: str, record: int, sha256: str) -> None:
-        """One trajectory; ``split`` is the one that holds, whether or not the source named it."""
+    def add(self, id_: str, trajectory: Trajectory, *, file: str, record: int, part: int, sha256: str) -> None:
+        """One trajectory and where it stood. What it repeats of others is known only at the end (``links.py``)."""
         t = trajectory
         row = {
             "trajectory_id": id_,
             "file": file,
             "record": record,
+            "part": part,
             "source_sha256": sha256,
             "format": t.format,
             "task_id": t.task_id,
@@ -64,14 +67,22 @@ class HeadColumns:
             "repo": t.repo,
             "base_commit": t.base_commit,
             "agent": t.agent,
+            "author": t.author,
             "model": t.model,
             "licence": t.licence,
-            "split": split,
+            "split": t.split or split_of(t.repo, t.task_id),
             "split_is_given": t.split is not None,
             "tools": t.tools,
+            "session": t.session,
+            "parent": t.parent,
+            "continues": t.continues,
+            "copied_steps": t.copied_steps,
+            "repeats": None,
+            "repeated_steps": 0,
             "n_steps": len(t.steps),
             "resolved": t.outcome.resolved,
             "exit_status": t.outcome.exit_status,
+            "ended": t.outcome.ended,
             "patch": t.outcome.patch,
             "source": t.source,
         }
@@ -101,7 +112,7 @@ class StepColumns:
     def __init__(self) -> None:
         self.rows = 0
         self.bytes = 0
-        self._flat: dict[str, list[Any]] = {name: [] for name in ("trajectory_id", "step", *_FLAT)}
+        self._flat: dict[str, list[Any]] = {name: [] for name in ("trajectory_id", "step", *_FLAT, "utc")}
         self._actions = _Lists(_STEPS.field("actions").type)
         self._observations = _Lists(_STEPS.field("observations").type)
         self._after = _Lists(_STEPS.field("after").type)
@@ -156,6 +167,7 @@ class StepColumns:
         flat["completion_tokens"].extend([s.usage.completion if s.usage is not None else None for s in steps])
         flat["cost"].extend([s.cost for s in steps])
         flat["timestamp"].extend([s.timestamp for s in steps])
+        flat["utc"].extend([utc(s.timestamp) if s.timestamp is not None else None for s in steps])
         self.rows += count
         self.bytes += size
 
@@ -174,18 +186,46 @@ class StepColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=_STEPS)
 
 
+def utc(stamp: str) -> datetime | None:
+    """A recorded time as UTC; ``None`` when it has no zone, for a local time says nothing alone.
+
+    Numbers are seconds since 1970, or milliseconds when that is the only reading in this century.
+    """
+    try:
+        if stamp[:1].isdigit() and stamp.replace(".", "", 1).isdigit():
+            seconds = float(stamp)
+            if seconds >= 1e11:
+                seconds /= 1000
+            return _EPOCH + timedelta(seconds=seconds) if _EARLIEST <= seconds < _LATEST else None
+        found = datetime.fromisoformat(stamp)
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST, _LATEST = 946_684_800, 4_102_444_800
+"""The years 2000 to 2100."""
+
+
 def read_heads(batch: pa.RecordBatch) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Id, number of steps, and the fields of ``Trajectory`` except its steps."""
-    outside = ("preamble", "file", "record", "source_sha256")
+    outside = ("preamble", "file", "record", "part", "source_sha256", "repeats", "repeated_steps")
     columns: dict[str, list[Any]] = {n: batch.column(n).to_pylist() for n in _HEADS.names if n not in outside}
-    names = ("format", "task_id", "task", "repo", "base_commit", "agent", "model", "licence", "tools", "source")
+    names = (
+        *("format", "task_id", "task", "repo", "base_commit", "agent", "author", "model", "licence", "tools", "source"),
+        *("session", "parent", "continues", "copied_steps"),
+    )
     preambles = _messages(batch.column("preamble"))
     for i in range(batch.num_rows):
         fields: dict[str, Any] = {name: columns[name][i] for name in names}
         fields["split"] = columns["split"][i] if columns["split_is_given"][i] else None
         fields["preamble"] = preambles[i]
         fields["outcome"] = Outcome(
-            resolved=columns["resolved"][i], exit_status=columns["exit_status"][i], patch=columns["patch"][i]
+            resolved=columns["resolved"][i],
+            exit_status=columns["exit_status"][i],
+            ended=columns["ended"][i],
+            patch=columns["patch"][i],
         )
         yield columns["trajectory_id"][i], columns["n_steps"][i], fields
 

@@ -1,4 +1,4 @@
-"""Which files a path stands for, and what identifies them. Finding records in a file is in ``adapters/framing.py``."""
+"""Which files a path stands for, and what identifies them. Finding records in a file is in ``handoff/framing/``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from handoff.adapters.framing import label
 from handoff.errors import InputError
+from handoff.framing import label
 from handoff.identity import identify
 
 

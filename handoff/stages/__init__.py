@@ -17,7 +17,7 @@ from handoff.identity import identify
 from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
-    "raw_trajectories": "1",
+    "raw_trajectories": "2",
     "repository_states": "1",
     "injected_handoffs": "1",
     "view_renderings": "1",

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from handoff.adapters import Record, convert
-from handoff.adapters.framing import SourceFile
+from handoff import adapters
+from handoff.adapters import Record
 from handoff.errors import RecordError
+from handoff.framing import SourceFile
 from handoff.trajectory import Trajectory, Usage
+
+
+def convert(record: Record) -> Trajectory:
+    """The one run of a record."""
+    (run,) = adapters.convert(record)
+    return run
+
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 

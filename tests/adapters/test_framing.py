@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handoff.adapters.framing import Damaged, SourceFile, _ArrayScanner
-from handoff.adapters.record import Record
+from handoff.framing import Damaged, Record, SourceFile
+from handoff.framing.arrays import ArrayScanner
 
 ROW = {"messages": [{"role": "user", "content": "Fix\nit"}, {"role": "assistant", "content": "ok"}]}
 
@@ -103,7 +103,7 @@ values = st.lists(
 @given(values.filter(bool), st.integers(1, 40))
 def test_the_array_scanner_finds_the_items_whatever_the_chunks(values: list[object], size: int) -> None:
     data = json.dumps(values, ensure_ascii=False).encode()
-    scanner = _ArrayScanner(1 << 20)
+    scanner = ArrayScanner(1 << 20)
     found = [item.data for at in range(0, len(data), size) for item in scanner.feed(data[at : at + size])]
     assert [json.loads(item or b"") for item in found] == json.loads(data)
     assert scanner.left_over() is None

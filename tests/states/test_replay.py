@@ -190,8 +190,7 @@ def test_a_store_is_mirrored_and_never_written_to(repository: Repository, base: 
 def test_real_runs_of_a_public_repository(corpus: Path) -> None:
     """The recordings themselves are read; their repository is not here, and that is said plainly."""
     from handoff.adapters import convert
-    from handoff.adapters.framing import SourceFile
-    from handoff.adapters.record import Record
+    from handoff.framing import Record, SourceFile
 
     for file in sorted((corpus / "sweagent_v1").glob("marshmallow-*")):
         for record in SourceFile(file):

@@ -1,16 +1,16 @@
-"""Files → records: one JSON document, JSON lines, an array of rows, Parquet. Formats are in the adapters.
+"""Files → records: one JSON document, JSON lines, an array of rows, Parquet, an archive of samples, text.
 
-Framing is decided by content, never by the file's name. An array whose items are messages or events is one
-record; an array of anything else is one record per item. Lines that are the events of one session are one
-record too. Files are read as a stream and no record longer than ``limit`` bytes is ever held: it is reported,
-and the rest of the file is read.
+Framing is decided by content, never by the file's name, and apart from the format: that is the adapters' business.
+An array whose items are messages or events is one record; an array of anything else is one record per item. Lines
+that are the events of one session are one record too. Files are read as a stream, compressed ones through a
+temporary file, and no record longer than ``limit`` bytes is ever held: it is reported, and the rest is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+import zipfile
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -20,43 +20,35 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from handoff.adapters.nearest import Line, session_of_lines, shallow
-from handoff.adapters.record import Record, first_item
 from handoff.errors import RecordError
+from handoff.framing.arrays import CHUNK, HEAD, SPACE, ArrayScanner
+from handoff.framing.containers import COMPRESSIONS, Bomb, event_files, samples, unpack
+from handoff.framing.record import Form, Record, first_item, shallow
+from handoff.framing.sessions import Line, are_session, is_event, side_file
 
 RECORD_LIMIT = 128 * 1024 * 1024
 """Bytes of the longest record that is read. Real runs stay below 64 MiB."""
 
-_CHUNK = 1 << 20
 _PEEK = 65_536
-_HEAD = 200
 _LONG_LINE = 8 << 20
-_SPACE = b" \t\r\n"
+_SIDE_LIMIT = 1 << 20
 _BOM = b"\xef\xbb\xbf"
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[\[\]{},]', re.DOTALL)
-_STRING_REST = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)', re.DOTALL)
-_BINARY: tuple[tuple[bytes, str, str | None], ...] = (
-    (b"PK\x03\x04", "a zip archive", "inspect"),
-    (b"\x1f\x8b", "gzip-compressed", None),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed", None),
-    (b"\xff\xfe", "UTF-16 text", None),
-    (b"\xfe\xff", "UTF-16 text", None),
-)
+_AIDER = b"# aider chat started at"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Damaged:
     """A stretch of a file that gives no record: why, and what identifies the bytes."""
 
-    def __init__(self, error: RecordError, *, sha256: str, head: bytes, nearest: str | None = None) -> None:
+    def __init__(self, error: RecordError, *, sha256: str, head: bytes) -> None:
         self.error = error
         self.sha256 = sha256
         self.head = head_text(head)
-        self.nearest = nearest
 
 
 def head_text(data: bytes) -> str:
     """The first 200 characters, readable whatever the bytes are."""
-    return data[: _HEAD * 4].decode("utf-8", "replace")[:_HEAD]
+    return data[: HEAD * 4].decode("utf-8", "replace")[:HEAD]
 
 
 def label(path: Path) -> str:
@@ -78,7 +70,8 @@ def stored_name(path: Path, relative_to: Path | None = None) -> str:
 
 
 class SourceFile:
-    """One file; iterate it once for its records. ``framing``, ``sha256`` and ``bytes`` are known afterwards.
+    """One file, or a folder of event files; iterate it once for its records. ``framing``, ``sha256`` and ``bytes``
+    are known afterwards.
 
     ``name`` is what its records are said to come from: see ``stored_name``.
     """
@@ -89,8 +82,9 @@ class SourceFile:
         self.limit = limit
         self.framing = "unknown"
         self.bytes = 0
-        """Bytes read so far."""
+        """Bytes read so far, compressed ones as they lie on disk."""
         self._hash = hashlib.sha256()
+        self._is_unpacked = False
 
     @property
     def sha256(self) -> str:
@@ -99,7 +93,10 @@ class SourceFile:
 
     def __iter__(self) -> Iterator[Record | Damaged]:
         try:
-            with BufferedReader(self.path.open("rb", buffering=0), _CHUNK) as file:
+            if self.path.is_dir():
+                yield from self._events()
+                return
+            with BufferedReader(self.path.open("rb", buffering=0), CHUNK) as file:
                 yield from self._records(file)
         except OSError as error:
             yield self._damage(
@@ -108,20 +105,17 @@ class SourceFile:
 
     def _records(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         head = file.peek(_PEEK)[:_PEEK]
-        for magic, what, guess in _BINARY:
-            if head.startswith(magic):
-                self._consume(file)
-                remedy = (
-                    "Unpack it, or save it as UTF-8."
-                    if guess is None
-                    else f"It may be an {guess} log; export it as chat rows."
-                )
-                yield self._damage(f"The file is {what}, which is not read.", remedy, head=head, nearest=guess)
-                return
+        compression = next((name for magic, name in COMPRESSIONS if head.startswith(magic)), None)
+        if compression is not None:
+            yield from self._compressed(file, head, compression)
+            return
+        if head.startswith(b"PK\x03\x04"):
+            yield from self._archive(file, head)
+            return
         if head.startswith(b"PAR1"):
             yield from self._parquet(file)
             return
-        start = head.removeprefix(_BOM).lstrip(_SPACE)[:1]
+        start = head.removeprefix(_BOM).lstrip(SPACE)[:1]
         size = os.fstat(file.fileno()).st_size
         if start == b"[" and size <= self.limit:
             yield from self._small_array(file)
@@ -132,15 +126,87 @@ class SourceFile:
         elif not start and size <= len(head):
             self._consume(file)
             yield self._damage("The file is empty.", "Leave it out, or copy it again.", head=head)
+        elif _AIDER in head and size <= self.limit:
+            self.framing = "text"
+            data = file.read()
+            self._read(data)
+            yield self._record(data, 1, sha256=self.sha256, form="text")
         else:
             self._consume(file)
-            guess = "aider" if b"# aider chat started at" in head else None
+            is_utf16 = head.startswith(_UTF16)
             yield self._damage(
-                "The file is not JSON, JSON lines or Parquet.",
-                "Give the agent's own log; documents and settings in a folder are set aside like this.",
+                "The file is UTF-16 text, which is not read."
+                if is_utf16
+                else "The file is not JSON, JSON lines or Parquet.",
+                "Save it as UTF-8."
+                if is_utf16
+                else "Give the agent's own log; documents and settings in a folder are set aside like this.",
                 head=head,
-                nearest=guess,
             )
+
+    # -- containers -----------------------------------------------------------------------------
+
+    def _compressed(self, file: BufferedReader[Any], head: bytes, compression: str) -> Iterator[Record | Damaged]:
+        if self._is_unpacked:
+            self._consume(file)
+            yield self._damage("The file is compressed twice.", "Unpack it once.", head=head)
+            return
+        try:
+            unpacked = unpack(file, compression, self._read)
+        except Bomb:
+            yield self._damage("The file unpacks to far more than any log.", "Unpack it and look at it.", head=head)
+            return
+        except ValueError as error:
+            self._consume(file)
+            yield self._damage(f"The file cannot be unpacked: {error}.", "Copy it again.", head=head)
+            return
+        self._is_unpacked = True
+        with unpacked, BufferedReader(unpacked, CHUNK) as inner:  # type: ignore[type-var]
+            yield from self._records(inner)
+        self.framing += f".{compression}"
+
+    def _archive(self, file: BufferedReader[Any], head: bytes) -> Iterator[Record | Damaged]:
+        """Samples of an Inspect log, each with the log's header as its context."""
+        self._consume(file)
+        file.seek(0)
+        try:
+            found = samples(file, self.limit)
+            if found is None:
+                yield self._damage("The file is a zip archive, and no Inspect log.", "Unpack it.", head=head)
+                return
+            self.framing = "eval"
+            context, members = found
+            position = 0
+            for position, member in enumerate(members, 1):
+                if member.data is None:
+                    yield self._damage(
+                        f"The sample {head_text(member.name.encode())} cannot be read: {member.problem}.",
+                        "Write the log again, or raise record_limit in handoff.toml if it is too long.",
+                        head=member.name.encode("utf-8", "replace"),
+                        position=position,
+                    )
+                else:
+                    yield self._record(member.data, position, context=context)
+            if not position:
+                yield self._damage("The log holds no samples.", "The evaluation did not get to one.", head=head)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            yield self._damage(f"The archive cannot be read: {error}.", "Copy it again.", head=head)
+
+    def _events(self) -> Iterator[Record | Damaged]:
+        """A folder with one event a file: its events as the lines of one session."""
+        self.framing = "events"
+        lines: list[bytes] = []
+        for path in event_files(self.path):
+            data = path.read_bytes() if self.bytes <= self.limit else b""
+            self._read(data)
+            try:
+                lines.append(msgspec.json.format(data.removeprefix(_BOM), indent=-1))
+            except msgspec.DecodeError:
+                lines.append(data.replace(b"\n", b" "))
+        if self.bytes > self.limit:
+            yield self._too_long(1, self.bytes, self.sha256, lines[0])
+        else:
+            yield self._record(b"\n".join(lines), 1, sha256=self.sha256, form="lines")
 
     # -- objects and lines ----------------------------------------------------------------------
 
@@ -148,9 +214,7 @@ class SourceFile:
         """A file that starts with ``{``: one document, or one object per line."""
         first = file.readline(self.limit + 1)
         if len(first) == size <= self.limit:
-            self.framing = "json"
-            self._read(first)
-            yield self._record(first, 1, sha256=self.sha256)
+            yield from self._document(first)
             return
         if len(first) > self.limit or _is_json_object(first):
             yield from self._lines(file, first)
@@ -173,23 +237,23 @@ class SourceFile:
             file.seek(0)
             yield from self._lines(file, file.readline(self.limit + 1))
             return
-        self.framing = "json"
+        yield from self._document(data)
+
+    def _document(self, data: bytes) -> Iterator[Record | Damaged]:
+        """A file that is one object: a run, a session of a single line, or a side file, which gives no record."""
         self._read(data)
-        yield self._record(data, 1, sha256=self.sha256)
+        line = _line_values(data, b"")
+        if line and len(data) <= _SIDE_LIMIT and side_file(frozenset(line[0])) is not None:
+            self.framing = "side file"
+            return
+        self.framing = "json"
+        is_session = bool(line) and b"\n" not in data.rstrip() and are_session(line)
+        yield self._record(data, 1, sha256=self.sha256, form="lines" if is_session else "json")
 
     def _lines(self, file: BufferedReader[Any], *ahead: bytes) -> Iterator[Record | Damaged]:
         self.framing = "jsonl"
-        guess = session_of_lines(_line_values(ahead[0], file.peek(_PEEK)[:_PEEK]))
-        if guess is not None:
-            for line in ahead:
-                self._read(line)
-            self._consume(file)
-            yield self._damage(
-                f"The file is a session of {guess}, which no adapter reads yet.",
-                "Convert it to chat rows with tool_calls.",
-                head=ahead[0],
-                nearest=guess,
-            )
+        if are_session(_line_values(ahead[0], file.peek(_PEEK)[:_PEEK])):
+            yield from self._session(file, ahead)
             return
         position = 0
         waiting = list(ahead)
@@ -203,15 +267,27 @@ class SourceFile:
                 yield self._skip_line(file, line, position)
                 continue
             data = line.rstrip(b"\r\n")
-            if data.strip(_SPACE):
+            if data.strip(SPACE):
                 yield self._record(data, position)
+
+    def _session(self, file: BufferedReader[Any], ahead: tuple[bytes, ...]) -> Iterator[Record | Damaged]:
+        """All lines of the file as one record."""
+        begun = b"".join(ahead)
+        rest = file.read(max(0, self.limit + 1 - len(begun)))
+        data = begun + rest
+        self._read(data)
+        if len(data) > self.limit:
+            self._consume(file)
+            yield self._too_long(1, self.bytes, self.sha256, data)
+        else:
+            yield self._record(data, 1, sha256=self.sha256, form="lines")
 
     def _skip_line(self, file: BufferedReader[Any], line: bytes, position: int) -> Damaged:
         digest = hashlib.sha256(line)
         length = len(line)
-        head = line[: _HEAD * 4]
+        head = line[: HEAD * 4]
         del line
-        while part := file.readline(_CHUNK):
+        while part := file.readline(CHUNK):
             self._read(part)
             digest.update(part)
             length += len(part)
@@ -237,7 +313,7 @@ class SourceFile:
         self._read(data)
         if not items:
             yield self._damage("The array is empty.", "Leave the file out.", head=data)
-        elif _is_event(first_item(data[:_PEEK]) or first_item(data)):
+        elif is_event(first_item(data[:_PEEK]) or first_item(data)):
             self.framing = "json"
             yield self._record(data, 1, sha256=self.sha256)
         else:
@@ -249,7 +325,7 @@ class SourceFile:
         self.framing = "array"
         head = file.peek(_PEEK)[:_PEEK]
         size = os.fstat(file.fileno()).st_size
-        if _is_event(first_item(head.removeprefix(_BOM))):
+        if is_event(first_item(head.removeprefix(_BOM))):
             self.framing = "json"
             if size > self.limit:
                 self._consume(file)
@@ -259,7 +335,7 @@ class SourceFile:
                 self._read(data)
                 yield self._record(data, 1, sha256=self.sha256)
             return
-        scanner = _ArrayScanner(self.limit)
+        scanner = ArrayScanner(self.limit)
         position = 0
         while chunk := file.read(scanner.appetite):
             self._read(chunk)
@@ -290,7 +366,7 @@ class SourceFile:
         self._consume(file)
         position = 0
         try:
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_CHUNK) as table:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=CHUNK) as table:
                 for batch in table.iter_batches(batch_size=64):
                     for row in batch.to_pylist():
                         position += 1
@@ -307,21 +383,31 @@ class SourceFile:
     # -- small parts ----------------------------------------------------------------------------
 
     def _read(self, data: bytes) -> None:
-        self._hash.update(data)
-        self.bytes += len(data)
+        """Bytes of the file on disk; what was unpacked from them is not counted again."""
+        if not self._is_unpacked:
+            self._hash.update(data)
+            self.bytes += len(data)
 
     def _consume(self, file: BufferedReader[Any]) -> None:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(CHUNK):
             self._read(chunk)
 
-    def _record(self, data: bytes, position: int, *, sha256: str | None = None) -> Record:
-        return Record(data.removeprefix(_BOM), file=self.name, position=position, sha256=sha256)
+    def _record(
+        self, data: bytes, position: int, *, sha256: str | None = None, form: Form = "json", context: bytes = b"{}"
+    ) -> Record:
+        return Record(
+            data.removeprefix(_BOM),
+            file=self.name,
+            position=position,
+            sha256=None if self._is_unpacked else sha256,
+            form=form,
+            context=context,
+            folder=self.path.parent,
+        )
 
-    def _damage(
-        self, problem: str, remedy: str, *, head: bytes, nearest: str | None = None, position: int = 1
-    ) -> Damaged:
+    def _damage(self, problem: str, remedy: str, *, head: bytes, position: int = 1) -> Damaged:
         error = RecordError(problem, file=self.name, record=position, remedy=remedy)
-        return Damaged(error, sha256=self.sha256, head=head, nearest=nearest)
+        return Damaged(error, sha256=self.sha256, head=head)
 
     def _too_long(self, position: int, length: int, sha256: str, head: bytes) -> Damaged:
         error = RecordError(
@@ -331,91 +417,6 @@ class SourceFile:
             remedy="Split it, drop repeated history, or raise record_limit in handoff.toml if there is the memory.",
         )
         return Damaged(error, sha256=sha256, head=head)
-
-
-class _Item:
-    """One array item; ``data`` is ``None`` when it was too long to hold."""
-
-    def __init__(self, data: bytes | None, length: int, sha256: str, head: bytes) -> None:
-        self.data = data
-        self.length = length
-        self.sha256 = sha256
-        self.head = head
-
-
-class _ArrayScanner:
-    """Finds the items of a top-level array in a stream, looking at every byte once."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.is_closed = False
-        self._buffer = b""
-        self._scan = 0
-        self._depth = 0
-        self._in_string = False
-        self._dropped = hashlib.sha256()
-        self._dropped_length = 0
-        self._head = b""
-
-    @property
-    def appetite(self) -> int:
-        """Bytes to feed next: more while a long item is being collected, so that copying stays linear."""
-        return min(max(_CHUNK, len(self._buffer)), 16 * _CHUNK)
-
-    def feed(self, chunk: bytes) -> Iterator[_Item]:
-        """The items that are whole now."""
-        buffer = self._buffer + chunk
-        start, at = 0, self._scan
-        while True:
-            match = _STRING_REST.match(buffer, at) if self._in_string else _TOKEN.search(buffer, at)
-            if match is None:
-                at = len(buffer)
-                break
-            at = match.end()
-            text = match[0]
-            if self._in_string or text[:1] == b'"':
-                self._in_string = match[1] != b'"'
-                if self._in_string:
-                    at -= len(match[1])  # a backslash at the end waits for its character
-                    break
-            elif text in (b"[", b"{"):
-                self._depth += 1
-                if self._depth == 1:
-                    start = at
-            elif text == b"," and self._depth == 1:
-                yield self._cut(buffer[start : at - 1])
-                start = at
-            elif text in (b"]", b"}"):
-                self._depth -= 1
-                if self._depth == 0:
-                    last = buffer[start : at - 1]
-                    self.is_closed = True
-                    if last.strip(_SPACE) or self._dropped_length:
-                        yield self._cut(last)
-                    start = at
-        if at - start > self.limit:
-            self._head = self._head or buffer[start : start + _HEAD * 4].lstrip(_SPACE)
-            self._dropped.update(buffer[start:at])
-            self._dropped_length += at - start
-            start = at
-        self._buffer = buffer[start:]
-        self._scan = at - start
-
-    def left_over(self) -> bytes | None:
-        """What stood after the last whole item, if anything did."""
-        rest = self._buffer.strip(_SPACE)
-        return rest or (self._head if self._dropped_length else None) or (None if self.is_closed else b"")
-
-    def _cut(self, data: bytes) -> _Item:
-        if not self._dropped_length:
-            data = data.strip(_SPACE)
-            if len(data) > self.limit:
-                return _Item(None, len(data), hashlib.sha256(data).hexdigest(), data[: _HEAD * 4])
-            return _Item(data, len(data), "", b"")
-        self._dropped.update(data)
-        item = _Item(None, self._dropped_length + len(data), self._dropped.hexdigest(), self._head)
-        self._dropped, self._dropped_length, self._head = hashlib.sha256(), 0, b""
-        return item
 
 
 def _is_json_object(data: bytes) -> bool:
@@ -435,19 +436,8 @@ def _is_json_array(data: bytes) -> bool:
 
 
 def _looks_like_object(line: bytes) -> bool:
-    line = line.strip(_SPACE)
+    line = line.strip(SPACE)
     return line.startswith(b'{"') and line.endswith(b"}")
-
-
-def _is_event(item: Line) -> bool:
-    """True for what only makes sense as part of one conversation."""
-    if isinstance(item.get("role"), str) and ("content" in item or "tool_calls" in item):
-        return True
-    if isinstance(item.get("kind"), str) and item["kind"].endswith("Event"):
-        return True
-    return isinstance(item.get("action", item.get("observation")), str) and bool(
-        {"source", "args", "extras"} & item.keys()
-    )
 
 
 def _line_values(first: bytes, more: bytes) -> list[Line]:
