@@ -156,6 +156,7 @@ def ingest(
 def inspect(
     path: Annotated[Path, typer.Argument(help="A trajectory file.")],
     record: Annotated[int, typer.Option(min=1, help="Which record of the file, from 1.")] = 1,
+    part: Annotated[int, typer.Option(min=1, help="Which run of that record: subagents and tries share one.")] = 1,
     steps: Annotated[int, typer.Option(help="Show at most this many steps.")] = 60,
 ) -> None:
     """Say what was understood of one record: format, steps, action keys, handoff points. Nothing is written."""
@@ -163,7 +164,7 @@ def inspect(
     from handoff.points import find_handoff_points
     from handoff.trajectory import trajectory_id
 
-    trajectory = adapters.read_one(path, record)
+    trajectory = adapters.read_one(path, record, part)
     id_ = trajectory_id(trajectory)
     facts = Table.grid(padding=(0, 2))
     for label, value in (
@@ -201,7 +202,7 @@ def inspect(
 @app.command(epilog="Example: [bold]handoff view p_3f2a… --view structured[/bold]")
 def view(
     point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
-    view: Annotated[str, typer.Option(help="repo, trace, summary or structured.")] = "structured",
+    view: Annotated[str, typer.Option(help="repo, trace, summary, structured, or recorded where there is one.")] = "structured",
     data: Data = None,
 ) -> None:
     """Print exactly what a successor gets at one handoff point under one view."""

@@ -19,6 +19,9 @@ from handoff.states.reader import StateReader
 from handoff.trajectory import Step, Trajectory
 
 
+Predecessor = Literal["agent", "person"]
+
+
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
     """A file that differs from the base commit at h."""
 
@@ -68,6 +71,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that the written views may tell. Every tuple is in order of steps."""
 
     h: int
+    predecessor: Predecessor = "agent"
     task: str
     changed: tuple[Changed, ...]
     reverted: tuple[Reverted, ...]
@@ -83,6 +87,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that were run, each with its last step."""
 
 
+def predecessor_of(trajectory: Trajectory) -> Predecessor:
+    """What a successor is told it takes over from."""
+    return "agent" if trajectory.author == "agent" else "person"
+
+
 def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) -> Evidence:
     """The evidence record at ``h``. Only steps ≤ h and states ≤ h are looked at."""
     steps = trajectory.steps[:h]
@@ -90,6 +99,7 @@ def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) 
     reverted = find_reverted(events, states)
     return Evidence(
         h=h,
+        predecessor=predecessor_of(trajectory),
         task=trajectory.task,
         changed=_changed(events, h, states),
         reverted=tuple(Reverted(path=path, steps=(first, last)) for path, first, last in reverted),

@@ -50,7 +50,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         framing=pa.string(),  # json, jsonl, array, parquet, eval, events, text, side file; .gz and .zst after it
         records=pa.int64(),
         trajectories=pa.int64(),
-        quarantined=pa.int64(),
+        repeated=pa.int64(),  # runs left out because the shard has them already
+        quarantined=pa.int64(),  # records, or parts of one
         losses=pa.list_(  # fields that found no home; with a reason when that is on purpose
             pa.struct([("field", pa.string()), ("reason", pa.string()), ("count", pa.int64())])
         ),
@@ -151,6 +152,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         repo=pa.string(),
         base_commit=pa.string(),
         split=pa.string(),
+        author=pa.string(),  # of the work up to h: agent, human
         h=pa.int32(),
         n_steps=pa.int32(),
         labels=_STRINGS,
@@ -162,17 +164,17 @@ SCHEMAS: dict[str, pa.Schema] = {
         plan=_STRINGS,  # hindsight plan from h on, §7: "kind target"
         gold=pa.list_(
             pa.struct([("step", pa.int32()), ("kind", pa.string()), ("target", pa.string()), ("necessary", pa.bool_())])
-        ),  # keys of the recorded continuation, §5; null when the run is not resolved
+        ),  # keys of the recorded continuation, §5; null unless the run is resolved or a person's branch
         prefix_keys=pa.list_(_KEY),  # keys seen up to h whose target has not changed since, §5 rediscovery
-        remaining_steps=pa.int32(),
+        remaining_steps=pa.int32(),  # model calls; null, as the tokens are, for a person
         remaining_prompt_tokens=pa.int64(),
     ),
     # One view of one point. Partition: shard.
     "view_renderings": _schema(
         view_id=pa.string(),
         point_id=pa.string(),
-        view=pa.string(),  # repo, trace, summary, structured
-        author=pa.string(),  # extractive, or a model name; null for repo and trace
+        view=pa.string(),  # repo, trace, summary, structured; recorded at points that have it
+        author=pa.string(),  # extractive, a model name, or human; null for repo and trace
         tokens=pa.int64(),
         writing_tokens=pa.int64(),
         tokenizer=pa.string(),

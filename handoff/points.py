@@ -78,6 +78,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     repo: str | None
     base_commit: str | None
     split: str | None
+    author: Literal["agent", "human"] = "agent"
+    """Who did the work up to here."""
     h: int
     n_steps: int
     labels: tuple[str, ...]
@@ -86,15 +88,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     state_status: str | None
     state_class: StateClass | None = None
     nodes: tuple[Node, ...]
-    """Empty unless the run is resolved."""
+    """Empty unless the run's end is a reference: it is resolved, or a person's branch."""
     edges: tuple[Edge, ...]
     plan: tuple[str, ...] | None
     gold: tuple[GoldKey, ...] | None
-    """``None`` unless the run is resolved."""
+    """``None`` unless the run's end is a reference."""
     prefix_keys: tuple[Key, ...]
-    remaining_steps: int
-    remaining_prompt_tokens: int
-    """By our own tokenizer, as takeovers are counted (``tokens.prompt_lengths``)."""
+    remaining_steps: int | None
+    """Model calls. ``None`` for a person, who makes none."""
+    remaining_prompt_tokens: int | None
+    """By our own tokenizer, as takeovers are counted (``tokens.prompt_lengths``). ``None`` for a person."""
 
     def row(self) -> dict[str, Any]:
         """Plain values for the lake."""
@@ -252,13 +255,16 @@ class _Run:
         self.undone = {(path, step) for path, *steps in self.reverted for step in steps}
         """(path, step) of edits that were taken back and of those that took them back."""
         self.final_files = self._final_files()
-        self.is_resolved = trajectory.outcome.resolved is True
+        self.is_human = trajectory.author == "human"
+        resolved = trajectory.outcome.resolved
+        self.is_reference = resolved is True or (self.is_human and resolved is None)
+        """What its author left at the end counts as right: the tests said so, or a person stopped there (§1)."""
         self._hunks: dict[tuple[int, str], bool] = {}
         self.deciding = next((e for e in reversed(self.events) if e.result is not None), None)
 
     def _final_files(self) -> tuple[str, ...]:
         if self.states is not None and self.states.tree(self.states.final()) is not None:
-            return tuple(sorted(self.states.changed(self.states.final())))
+            return tuple(sorted(filter(_is_text, self.states.changed(self.states.final()))))
         patch = self.trajectory.outcome.patch
         if not patch:
             return ()
@@ -298,7 +304,7 @@ class _Run:
             if repair is not None:
                 add(repair.step, "post_failed_repair_edit")
         for number, recorded in enumerate(self.trajectory.steps, start=1):
-            if recorded.boundary is not None:
+            if recorded.boundary not in (None, "rollback"):
                 add(number, "natural")
         return found
 
@@ -381,7 +387,7 @@ class _Run:
 
     def graph(self, h: int) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
         """V with V_done at h, and E. Empty unless the run is resolved and its final diff is known."""
-        if not self.is_resolved or not self.final_files:
+        if not self.is_reference or not self.final_files:
             return (), ()
         before = [e for e in self.events if e.step <= h]
         located = {key.target for e in before for key in e.keys if key.kind in ("read", *CHANGING_KINDS)}
@@ -435,8 +441,8 @@ class _Run:
     # -- §5, §7 ---------------------------------------------------------------------------------
 
     def gold(self, h: int) -> tuple[GoldKey, ...] | None:
-        """The keys of the recorded continuation; ``None`` unless the run is resolved."""
-        if not self.is_resolved:
+        """The keys of the recorded continuation; ``None`` unless the run's end is a reference."""
+        if not self.is_reference:
             return None
         return tuple(
             GoldKey(event.step, key.kind, key.target, self._is_necessary(event, key))
@@ -474,6 +480,11 @@ class _Run:
             for key, place in last.items()
             if place > (max(file_changed.get(key.target, -1), whole) if key.kind == "read" else any_changed)
         )
+
+
+def _is_text(path: str) -> bool:
+    """Whether a file's name is text: one that is not cannot be named in a table or asked about."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _parses(source: bytes) -> bool:
@@ -526,6 +537,7 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
         repo=trajectory.repo,
         base_commit=trajectory.base_commit,
         split=trajectory.split,
+        author=trajectory.author,
         h=h,
         n_steps=run.n,
         labels=labels,
@@ -537,6 +549,6 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
         plan=None if gold is None else plan_of(gold),
         gold=gold,
         prefix_keys=run.prefix_keys(h),
-        remaining_steps=run.n - h,
-        remaining_prompt_tokens=sum(run.prompts[h:]),
+        remaining_steps=None if run.is_human else run.n - h,
+        remaining_prompt_tokens=None if run.is_human else sum(run.prompts[h:]),
     )

@@ -64,12 +64,16 @@ def print_shard(project: Any, shard: str) -> None:
     """What one ingestion left in the lake: files, states, points, views, quarantine."""
     lake = project.lake
     sources = lake.rows("sources", shard=shard)
-    records, kept, bad = (sum(row[name] for row in sources) for name in ("records", "trajectories", "quarantined"))
+    records, kept, repeated, bad = (
+        sum(row[name] for row in sources) for name in ("records", "trajectories", "repeated", "quarantined")
+    )
     out.print(
         f"[bold]shard {shard}[/bold]: {_n(len(sources), 'file')}, {_n(records, 'record')}: {_n(kept, 'trajectory')} "
-        f"with {_n(lake.count('steps', shard=shard), 'step')}, {records - kept - bad} repeated, {bad} quarantined"
+        f"with {_n(lake.count('steps', shard=shard), 'step')}, {repeated} repeated, {bad} quarantined"
     )
     _print_files(sources)
+    _print_links(lake, shard)
+    _print_losses(sources)
     if kept:
         _print_states(lake, shard)
         _print_points(project, shard)
@@ -84,6 +88,36 @@ def _print_files(sources: Sequence[Mapping[str, Any]]) -> None:
         listed.add_row(name, row["framing"], str(row["trajectories"]), str(row["quarantined"]))
     _and_more(listed, len(sources))
     out.print(listed)
+
+
+def _print_links(lake: Any, shard: str) -> None:
+    """Runs that go on from others of the shard: linked, and counted once."""
+    rows = lake.rows("raw_trajectories", ["repeats", "repeated_steps", "parent"], shard=shard)
+    repeats = [row["repeated_steps"] for row in rows if row["repeats"] is not None]
+    children = sum(row["parent"] is not None for row in rows)
+    if repeats:
+        out.print(f"[bold]linked[/bold]: {_n(len(repeats), 'run')} begin with the {sum(repeats):,} steps of earlier ones")
+    if children:
+        out.print(f"[bold]subagents[/bold]: {_n(children, 'run')} started by another run")
+
+
+def _print_losses(sources: Sequence[Mapping[str, Any]]) -> None:
+    """Fields that found no home, over all files; by file they are in ``sources``."""
+    lost: dict[str, int] = {}
+    aside = 0
+    for row in sources:
+        for loss in row["losses"]:
+            if loss["reason"] is None:
+                lost[loss["field"]] = lost.get(loss["field"], 0) + loss["count"]
+            else:
+                aside += loss["count"]
+    if lost:
+        most = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+        named = ", ".join(f"{shown(field, 60)} {count:,}" for field, count in most[:_LISTED])
+        more = f" and {len(most) - _LISTED} more" if len(most) > _LISTED else ""
+        out.print(f"fields without a home: {named}{more}", markup=False, soft_wrap=True)
+    if aside:
+        out.print(f"left out on purpose: {_n(aside, 'value')} (reasons in the table sources)", markup=False)
 
 
 def _print_states(lake: Any, shard: str) -> None:

@@ -148,6 +148,19 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     source: str = "{}"
     """Facts of the source that have no field here, as a JSON object."""
 
+    def __post_init__(self) -> None:
+        # A default is left out of the encoding when it is the same object: an equal one becomes that.
+        for name, default in _DEFAULTS.items():
+            if getattr(self, name) == default:
+                msgspec.structs.force_setattr(self, name, default)
+
+
+_DEFAULTS = {
+    field.name: field.default
+    for field in msgspec.structs.fields(Trajectory)
+    if isinstance(field.default, str | Outcome) and field.default != ""
+}
+
 
 def trajectory_id(trajectory: Trajectory) -> str:
     """The content hash that names a trajectory. The file it came from is not part of it."""

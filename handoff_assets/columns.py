@@ -118,7 +118,6 @@ DESCRIPTIONS: dict[str, str] = {
     "trajectory_id": "The recorded run, by content hash.",
     "transcript": "The successor's own steps, as JSON.",
     "tree": "Git tree of the state.",
-    "utc": "The recorded time in UTC; null where its zone is unknown.",
     "value": "The figure; null with a reason.",
     "variant_id": "The disturbance, by content hash; null when undisturbed.",
     "view": "What the successor was given: repo, trace, summary or structured.",

@@ -1,7 +1,8 @@
 """What one action does, as a tagged union, and the key under which actions are compared (``docs/science.md §4``).
 
 An operation keeps what a replay needs to know (texts, line numbers); a key keeps only (kind, target). How an action
-is read as operations is in ``tools.py`` (structured tools) and ``lines.py`` (shell lines).
+is read as operations is in ``tools.py`` (structured tools), ``windowed.py`` (SWE-agent's editor) and ``lines.py``
+(shell lines).
 """
 
 from __future__ import annotations
@@ -80,13 +81,17 @@ class Replace(_Base, frozen=True, kw_only=True):
     old: str
     new: str
     count: Literal["one", "all"] = "one"
+    first: int | None = None
+    """First of the lines, from 1, that a windowed editor looks at; ``None``: the whole file."""
+    last: int | None = None
+    """Last of them; ``None``: to the end."""
 
 
 class InsertLines(_Base, frozen=True, kw_only=True):
-    """Text is put after line ``line``; 0 is before the first."""
+    """Text is put after line ``line``; 0 is before the first. ``None``: at the end, and no line feed follows it."""
 
     path: str
-    line: int
+    line: int | None
     text: str
 
 
@@ -97,6 +102,44 @@ class EditLines(_Base, frozen=True, kw_only=True):
     first: int
     last: int
     text: str
+    closes_file: bool = False
+    """True for an editor that ends the file's last line wherever it edits, and takes lines past the end as the end."""
+
+
+LAST_LINE = -1
+"""An address that is the last line."""
+
+
+class LineEdit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One command of a line-by-line edit, and the lines that it is for.
+
+    ``start`` alone chooses single lines: by number, by a pattern, or the last. With ``end`` or ``extra`` it opens a
+    range. Without ``start`` the command is for every line. Patterns are Python's, on bytes.
+    """
+
+    kind: Literal["substitute", "delete", "insert", "append", "change"]
+    start: int | str | None = None
+    end: int | str | None = None
+    extra: int | None = None
+    """Lines of the range after its first, instead of ``end``."""
+    is_negated: bool = False
+    """For all lines but those."""
+    pattern: str = ""
+    literal: str = ""
+    """The text that ``pattern`` stands for, when it is nothing but text."""
+    replacement: tuple[str | int, ...] = ()
+    """Text, and numbers of groups (0: the whole match). For the kinds that bring lines: their text."""
+    is_every: bool = False
+    """Whether every match of a line is replaced."""
+    nth: int = 1
+    """Otherwise: which match."""
+
+
+class StreamEdit(_Base, frozen=True, kw_only=True):
+    """A file goes line by line through ``edits``, as ``sed -i`` does it. Matching nothing is no error."""
+
+    path: str
+    edits: tuple[LineEdit, ...]
 
 
 class ApplyPatch(_Base, frozen=True, kw_only=True):
@@ -189,6 +232,12 @@ class Vcs(_Base, frozen=True, kw_only=True):
     verb: str
 
 
+class Commit(_Base, frozen=True, kw_only=True):
+    """A commit of a branch that is read as a run: (create, edit or delete; path) of every file of its diff."""
+
+    changes: tuple[tuple[str, str], ...]
+
+
 class Other(_Base, frozen=True, kw_only=True):
     """Anything that is none of these. ``target``: a path outside the repository, when that is why."""
 
@@ -203,7 +252,8 @@ class Opaque(_Base, frozen=True, kw_only=True):
     reason: str
     paths: tuple[str, ...] = ()
     is_possible: bool = False
-    """True when it may well touch nothing."""
+    """True when it may well touch nothing. Without paths it then has no key of its own: it says what else the
+    operation beside it may have done."""
 
 
 Operation: TypeAlias = (
@@ -215,6 +265,7 @@ Operation: TypeAlias = (
     | Replace
     | InsertLines
     | EditLines
+    | StreamEdit
     | ApplyPatch
     | Move
     | Copy
@@ -227,6 +278,7 @@ Operation: TypeAlias = (
     | Run
     | Install
     | Vcs
+    | Commit
     | Other
     | Opaque
 )
@@ -249,6 +301,7 @@ def keys_of(operation: Operation) -> tuple[Key, ...]:
             | Replace(path=path)
             | InsertLines(path=path)
             | EditLines(path=path)
+            | StreamEdit(path=path)
             | SetMode(path=path)
             | Undo(path=path)
         ):
@@ -271,10 +324,14 @@ def keys_of(operation: Operation) -> tuple[Key, ...]:
             return (Key("install", target),)
         case Vcs(verb=verb):
             return (Key("vcs", verb),)
+        case Commit(changes=changes):
+            return tuple(Key(kind, path) for kind, path in changes)
         case Other(tool="", target=_):
             return ()
         case Other(tool=tool, target=target):
             return (Key("other", target or tool),)
+        case Opaque(paths=(), is_possible=True):
+            return ()
         case Opaque(paths=(), reason=reason):
             return (Key("run", reason),)
         case Opaque(paths=paths):

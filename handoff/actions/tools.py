@@ -15,9 +15,11 @@ from typing import Any
 
 import msgspec
 
+from handoff.actions.commits import file_changes
 from handoff.actions.lines import Result, interpret_line
 from handoff.actions.operations import (
     AppendFile,
+    Commit,
     Delete,
     EditLines,
     InsertLines,
@@ -442,6 +444,8 @@ def _of_text(name: str, text: str, context: Context) -> Result:
     """A rendered command line: SWE-agent's own commands by first word, everything else as a shell line."""
     if name in ("apply_patch", "patch", "apply_diff"):
         return (patch_of(text, 0 if "*** Begin Patch" in text else 1, context),), context
+    if name == "git_commit":
+        return _commit(text), context
     stripped = text.strip()
     if not stripped:
         return (), context
@@ -490,6 +494,13 @@ def _command_text(word: str, text: str, context: Context) -> Result:
             return (Search(path=where, pattern=rest[0]),), context
         case _:
             return (Other(tool=word),), context
+
+
+def _commit(diff: str) -> tuple[Operation, ...]:
+    """One operation for all files of the diff: they changed at once."""
+    named = ((change.kind, change.path.encode("utf-8", "replace").decode()) for change in file_changes(diff))
+    changes = tuple((kind, path) for kind, path in named if not is_outside(path))
+    return (Commit(changes=changes),) if changes else ()
 
 
 def _edit_text(text: str, context: Context) -> Result:

@@ -14,6 +14,7 @@ come from the commits themselves (``states/commits.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,7 +24,7 @@ from handoff.identity import canonical_json
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 FORMAT = "git_branch"
-VERSION = "git_branch/1"
+VERSION: Literal["git_branch/1"] = "git_branch/1"
 TOOL = "git_commit"
 """The tool of every action: its argument is a diff, its call id the commit."""
 
@@ -81,9 +82,9 @@ class GitBranch:
         """By the version that the record names."""
         return record.field("format", str) == VERSION
 
-    def trajectory(self, record: Record) -> Trajectory:
-        """One step a commit. ``RecordError`` with field and remedy when a field is missing or of another kind."""
-        return trajectory_of(record.decode(Branch))
+    def trajectories(self, record: Record) -> Sequence[Trajectory]:
+        """One run, a step for each commit. ``RecordError`` when a field is missing or of another kind."""
+        return (trajectory_of(record.decode(Branch)),)
 
 
 def trajectory_of(branch: Branch) -> Trajectory:

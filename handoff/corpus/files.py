@@ -9,14 +9,18 @@ from pathlib import Path
 
 from handoff.errors import InputError
 from handoff.framing import label
+from handoff.framing.containers import event_files
 from handoff.identity import identify
+
+_AIDER = ".aider.chat.history"
 
 
 def files(paths: Sequence[Path]) -> Iterator[Path]:
     """The regular files at ``paths``, folders walked in name order.
 
-    Hidden names, links to folders (which may form loops) and anything that is no regular file are passed
-    over inside a folder; a path given by name that does not exist is an ``InputError``.
+    A folder that holds one event a file stands for itself: it is one recording. Hidden names (but for Aider's
+    chat history, which is hidden by default), links to folders (which may form loops) and anything that is no
+    regular file are passed over inside a folder; a path given by name that does not exist is an ``InputError``.
     """
     for path in paths:
         try:
@@ -35,29 +39,33 @@ def fingerprint(paths: Sequence[Path]) -> str:
     """A hash of the files' content, whatever they are called; an unreadable file counts by its name."""
     digests = []
     for path in files(paths):
-        try:
-            with path.open("rb") as file:
-                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError:
-            digests.append("unreadable " + label(path))
+        for file_path in event_files(path) if path.is_dir() else [path]:
+            try:
+                with file_path.open("rb") as file:
+                    digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+            except OSError:
+                digests.append("unreadable " + label(file_path))
     return identify("i", "content", *sorted(digests))
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 when it cannot be asked."""
+    """Bytes of a file or of a folder of events; 0 when it cannot be asked."""
     try:
-        return path.stat().st_size
+        return sum(file.stat().st_size for file in event_files(path)) if path.is_dir() else path.stat().st_size
     except OSError:
         return 0
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    events = set(event_files(folder))
+    if events:
+        yield folder
     try:
         entries = sorted(folder.iterdir())
     except OSError:
         return
     for entry in entries:
-        if entry.name.startswith("."):
+        if (entry.name.startswith(".") and not entry.name.startswith(_AIDER)) or entry in events:
             continue
         try:
             mode = entry.stat().st_mode

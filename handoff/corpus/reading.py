@@ -162,7 +162,7 @@ class _Reading:
     def _kept(self, path: Path, rejects: Spill, sources: Spill) -> Iterator[tuple[Record, int, str, Trajectory]]:
         """The runs of one file that were not seen before; everything else is counted or quarantined."""
         source = SourceFile(path, limit=self.limit, relative_to=self.relative_to)
-        before = (self.records, self.kept, self.quarantined)
+        before = (self.records, self.kept, self.quarantined, self.duplicates)
         losses: Losses = Counter()
         for item in source:
             self.records += 1
@@ -186,6 +186,7 @@ class _Reading:
             framing=source.framing,
             records=self.records - before[0],
             trajectories=self.kept - before[1],
+            repeated=self.duplicates - before[3],
             quarantined=self.quarantined - before[2],
             losses=[
                 {"field": field, "reason": reason, "count": times}

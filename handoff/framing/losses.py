@@ -13,6 +13,7 @@ from __future__ import annotations
 import types
 import typing
 from collections import Counter
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
@@ -182,23 +183,32 @@ def _asides(kind: Any) -> tuple[tuple[str, str, str | None], ...]:
     """The fields of a struct that are set aside, or hold structs in which some are: name, key, reason."""
     found = _ASIDE.get(kind)
     if found is None:
-        _ASIDE[kind] = ()  # a struct that holds itself
-        rows = []
-        for field in msgspec.structs.fields(kind):
-            reason = _reason(field.type)
-            if reason is not None or holds_aside(field.type):
-                rows.append((field.name, field.encode_name, reason))
-        found = _ASIDE[kind] = tuple(rows)
+        fields = [(field, _reason(field.type)) for field in msgspec.structs.fields(kind)]
+        found = _ASIDE[kind] = tuple(
+            [
+                (field.name, field.encode_name, reason)
+                for field, reason in fields
+                if reason is not None or _holds_aside(field.type, frozenset())
+            ]
+        )
     return found
 
 
+@cache
 def holds_aside(kind: Any) -> bool:
     """True when a value of this type may hold a field that is set aside."""
+    return _holds_aside(kind, frozenset())
+
+
+def _holds_aside(kind: Any, within: frozenset[Any]) -> bool:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return bool(_asides(kind))
+        if kind in within:
+            return False
+        fields = msgspec.structs.fields(kind)
+        return any(_reason(field.type) is not None or _holds_aside(field.type, within | {kind}) for field in fields)
     if get_origin(kind) is Annotated:
         return False
-    return any(holds_aside(argument) for argument in get_args(kind))
+    return any(_holds_aside(argument, within) for argument in get_args(kind))
 
 
 def count(losses: Losses, path: str, reason: str | None = None, times: int = 1) -> None:

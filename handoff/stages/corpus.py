@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from handoff import corpus
+from handoff.adapters import git_branch
 from handoff.errors import StateError
 from handoff.identity import identify
 from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
+from handoff.states.commits import commit_states
 from handoff.states.replay import replay_all
 from handoff.states.repositories import Repositories, Repository
 from handoff.trajectory import Trajectory
@@ -69,7 +71,7 @@ def repository_states(project: Project, shard: str) -> Written:
         return project.lake.write("repository_states", _state_rows(project, shard, opened), inputs=inputs, shard=shard)
 
 
-_HEAD = ("trajectory_id", "repo", "base_commit")
+_HEAD = ("trajectory_id", "repo", "base_commit", "format")
 
 
 class _Opened:
@@ -79,6 +81,7 @@ class _Opened:
         self._repositories = repositories
         self._by_name: dict[str, Repository | StateError] = {}
         self.order = [head["trajectory_id"] for head in heads]
+        self.branches = frozenset(head["trajectory_id"] for head in heads if head["format"] == git_branch.FORMAT)
         self.stores: dict[Path, tuple[Repository, list[str]]] = {}
         """Git folder → the repository and its trajectories."""
         self.missing: dict[str, str] = {}
@@ -115,12 +118,25 @@ class _Opened:
 def _state_rows(project: Project, shard: str, opened: _Opened) -> Iterator[dict[str, Any]]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for repository, ids in opened.stores.values():
-        for replayed in replay_all(corpus.trajectories(project.lake, shard, ids), repository):
+        for replayed in replay_all(_runs(project, shard, set(ids) - opened.branches), repository):
             rows[replayed.trajectory_id] = list(replayed.rows())
+        for id_, trajectory in _runs(project, shard, opened.branches & set(ids)):
+            rows[id_] = _branch_rows(id_, trajectory, repository)
     for id_, trajectory in corpus.trajectories(project.lake, shard, opened.missing):
         rows[id_] = list(_unverifiable(id_, trajectory, opened.missing[id_]))
     for id_ in opened.order:
         yield from rows[id_]
+
+
+def _runs(project: Project, shard: str, ids: Collection[str]) -> Iterable[tuple[str, Trajectory]]:
+    return corpus.trajectories(project.lake, shard, ids) if ids else ()
+
+
+def _branch_rows(id_: str, trajectory: Trajectory, repository: Repository) -> list[dict[str, Any]]:
+    try:
+        return list(commit_states(trajectory, id_, repository))
+    except StateError as error:
+        return list(_unverifiable(id_, trajectory, str(error)))
 
 
 def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from handoff.states.reader import StateReader, StoredStates
 from handoff.states.repositories import Repository
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
-from handoff.views import PREAMBLE, VIEWS, render_view, view_row
+from handoff.views import ALL_VIEWS, author_of, preamble, render_view, view_row, views_at
 
 State = tuple[str, str, str]
 """(repository, base commit, tree)."""
@@ -76,7 +76,8 @@ def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
 
 
 def view_renderings(project: Project, shard: str) -> Written:
-    """Render the four views of every point once, and keep their recipes and tokens.
+    """Render the views of every point once, and keep their recipes and tokens: the four, and ``recorded`` where
+    something was handed over.
 
     Rule-written text is not stored: it is rendered again on read, byte for byte.
     """
@@ -96,8 +97,9 @@ def _view_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
             reader = states.of(id_, trajectory.repo)
             for point in points[id_]:
                 evidence = gather_evidence(trajectory, point["h"], reader)
-                for view in VIEWS:
-                    yield view_row(point["point_id"], view, render_view(view, trajectory, point["h"], evidence))
+                for view in views_at(trajectory, point["h"]):
+                    text = render_view(view, trajectory, point["h"], evidence)
+                    yield view_row(point["point_id"], view, text, author=author_of(view, trajectory, point["h"]))
 
 
 class States:
@@ -184,15 +186,15 @@ class Handoffs:
             task=trajectory.task,
             view=view,
             view_text=self.text(point, view),
-            preamble=PREAMBLE,
+            preamble=preamble(trajectory),
             tools=trajectory.tools or "[]",
         )
 
 
 def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     """The briefing of one point anywhere in the lake. ``point_id`` may be the beginning of one."""
-    if view not in VIEWS:
-        raise InputError(f"no view {view!r}; views are {', '.join(VIEWS)}")
+    if view not in ALL_VIEWS:
+        raise InputError(f"no view {view!r}; views are {', '.join(ALL_VIEWS)}")
     found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
     if not found:
         place = project.lake.root / "injected_handoffs"

@@ -36,6 +36,19 @@ def replace(data: bytes, old: str, new: str, count: Literal["all", "one"]) -> by
     raise Misfit("the text to replace occurs more than once")
 
 
+def replace_between(data: bytes, old: str, new: str, first: int, last: int | None) -> bytes:
+    """Replace text that must occur exactly once in lines ``first`` to ``last`` (1-based; ``None``: to the end)."""
+    lines = data.split(b"\n")
+    head, tail = lines[: first - 1], lines[last:] if last is not None else []
+    shown = replace(b"\n".join(lines[first - 1 : last]), old, new, "one")
+    return b"\n".join([*head, shown, *tail])
+
+
+def append_lines(data: bytes, text: str) -> bytes:
+    """Put ``text`` behind the last line. The file then ends with it: a final line feed of ``data`` goes between."""
+    return data.removesuffix(b"\n") + b"\n" + encoded(text) if data else encoded(text)
+
+
 def insert_lines(data: bytes, line: int, text: str) -> bytes:
     """Insert ``text`` as whole lines after line ``line`` (0: before the first)."""
     lines = data.split(b"\n")
@@ -44,13 +57,18 @@ def insert_lines(data: bytes, line: int, text: str) -> bytes:
     return b"\n".join([*lines[:line], *encoded(text).split(b"\n"), *lines[line:]])
 
 
-def edit_lines(data: bytes, first: int, last: int, text: str) -> bytes:
+def edit_lines(data: bytes, first: int, last: int, text: str, closes_file: bool = False) -> bytes:
     """Replace lines ``first`` to ``last`` (1-based, inclusive, ``last`` clipped to the file) by ``text``.
 
     ``last = first - 1`` inserts before ``first``. An empty ``text`` deletes. Lines stay whole: a missing final
-    newline of ``text`` is added unless the file itself ends there without one.
+    newline of ``text`` is added unless the file itself ends there without one. ``closes_file``: the file always ends
+    in a line feed afterwards, and a ``first`` past the end is the end.
     """
     lines = lines_of(data)
+    if closes_file:
+        first = min(first, len(lines) + 1)
+        if lines and not lines[-1].endswith(b"\n"):
+            lines[-1] += b"\n"
     if not 1 <= first <= len(lines) + 1 or last < first - 1:
         raise Misfit(f"lines {first} to {last} do not exist; the file has {len(lines)}")
     body = encoded(text)

@@ -14,6 +14,7 @@ from typing import assert_never
 from handoff.actions import (
     AppendFile,
     ApplyPatch,
+    Commit,
     Copy,
     Delete,
     EditLines,
@@ -31,6 +32,7 @@ from handoff.actions import (
     Run,
     Search,
     SetMode,
+    StreamEdit,
     Undo,
     Validate,
     Vcs,
@@ -41,6 +43,7 @@ from handoff.states.editors import Misfit, encoded
 from handoff.states.importer import FileState
 from handoff.states.objects import text_path
 from handoff.states.patches import apply_patch
+from handoff.states.stream import Unknowable, stream_edit
 from handoff.states.working import WorkingFiles
 
 EVERYTHING = ""
@@ -78,12 +81,18 @@ class Effects:
                 self._write(path, encoded(text), must_be_new)
             case AppendFile(path=path, text=text):
                 self._edit(path, lambda data: data + encoded(text), may_be_new=True)
-            case Replace(path=path, old=old, new=new, count=count):
+            case Replace(path=path, old=old, new=new, count=count, first=None):
                 self._edit(path, lambda data: editors.replace(data, old, new, count))
-            case InsertLines(path=path, line=line, text=text):
+            case Replace(path=path, old=old, new=new, first=int(first), last=last):
+                self._edit(path, lambda data: editors.replace_between(data, old, new, first, last))
+            case InsertLines(path=path, line=None, text=text):
+                self._edit(path, lambda data: editors.append_lines(data, text))
+            case InsertLines(path=path, line=int(line), text=text):
                 self._edit(path, lambda data: editors.insert_lines(data, line, text))
-            case EditLines(path=path, first=first, last=last, text=text):
-                self._edit(path, lambda data: editors.edit_lines(data, first, last, text))
+            case EditLines(path=path, first=first, last=last, text=text, closes_file=closes_file):
+                self._edit(path, lambda data: editors.edit_lines(data, first, last, text, closes_file))
+            case StreamEdit(path=path, edits=edits):
+                self._edit(path, lambda data: stream_edit(data, edits))
             case ApplyPatch():
                 self._patch(operation)
             case Move(source=source, target=target):
@@ -103,6 +112,8 @@ class Effects:
                 self._undo_last(path)
             case Vcs(verb=verb):
                 self._vcs(verb)
+            case Commit(changes=changes):
+                self.forget("a commit is not replayed: git holds its tree", tuple(path for _, path in changes))
             case Opaque(reason=reason, paths=paths, is_possible=is_possible):
                 if not is_possible:
                     self.forget(reason, paths)
@@ -152,6 +163,9 @@ class Effects:
             after = change(data)
         except Misfit as misfit:
             raise Misfit(str(misfit), place) from misfit
+        except Unknowable as reason:
+            self.forget(str(reason), (place,))
+            return
         self._remember(place)
         self.files.put(place, after)
 

@@ -39,6 +39,8 @@ from handoff.states.objects import (
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
 _CACHED_TREES = 65_536
+TRUSTED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+"""For a folder that the caller named: its owner need not be the current user."""
 
 
 @functools.cache
@@ -160,9 +162,7 @@ def _source_arguments(repo: str, source: str | Path) -> tuple[str, Mapping[str, 
     local = Path(source).resolve()
     if not local.is_dir():
         raise StateError(f"{repo!r} is mapped to {source}, which is not a folder; correct the mapping")
-    # The caller named this folder, so its owner need not be the current user.
-    trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    return str(local), git_environment() | trusted
+    return str(local), git_environment() | TRUSTED
 
 
 def _make_mirror(repo: str, source: str | Path, mirror: Path) -> None:

@@ -24,7 +24,7 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     view: str
-    """Name of the view: ``repo``, ``trace``, ``summary``, ``structured``."""
+    """Name of the view (``views.ALL_VIEWS``)."""
     view_text: str
     """The view block as rendered; empty for ``repo``."""
     preamble: str

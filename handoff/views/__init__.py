@@ -6,6 +6,7 @@
     trace.py       every event with step ≤ h, untruncated
     summary.py     prose, written from the evidence record
     structured.py  sections with cited steps, written from the same evidence record
+    recorded.py    what was really handed over, at the points where something was
 
 ``render_view`` is pure: the same trajectory, h and evidence give the same text. It sees no step after h, no
 outcome and no fact of the source file (the *leak boundary*; ``tests/views/test_leak_boundary.py``). Gathering
@@ -21,32 +22,45 @@ import hashlib
 from typing import Any
 
 from handoff.errors import InputError
-from handoff.evidence import Evidence
+from handoff.evidence import Evidence, predecessor_of
 from handoff.identity import identify
 from handoff.tokens import TOKENIZER, count_tokens
 from handoff.trajectory import Trajectory
-from handoff.views import repo, structured, summary, trace
+from handoff.views import recorded, repo, structured, summary, trace
 
 VIEWS = ("repo", "trace", "summary", "structured")
 """From poorest to fullest in form; ``summary`` and ``structured`` hold the same information."""
 
+RECORDED = "recorded"
+"""The view that only some points have: what the recording itself handed over there."""
+
+ALL_VIEWS = (*VIEWS, RECORDED)
+
 RULES = "extractive"
 """The author of a summary or note that rules wrote."""
 
-PREAMBLE = (
-    "You are taking over a software task that another agent began. The repository is in the state in which that "
-    "agent left it: its changes are uncommitted in the work tree. What you are told about its work, if anything, "
-    "comes next and then the original task. Notes can be incomplete, out of date or wrong; the repository decides. "
-    "Continue from here, keep what is already right, and submit when the task is done."
+_PREAMBLE = (
+    "You are taking over a software task that {somebody} began. The repository is in the state in which {they} left it: "
+    "{their} changes are uncommitted in the work tree. What you are told about {their} work, if anything, comes next "
+    "and then the original task. Notes can be incomplete, out of date or wrong; the repository decides. Continue from "
+    "here, keep what is already right, and submit when the task is done."
 )
-"""Every successor gets this first, also under ``repo``."""
+PREAMBLE = _PREAMBLE.format(somebody="another agent", they="that agent", their="its")
+"""Every successor of an agent gets this first, also under ``repo``."""
+
+
+def preamble(trajectory: Trajectory) -> str:
+    """What the successor is told first: that it takes over, from an agent or from a person."""
+    if predecessor_of(trajectory) == "agent":
+        return PREAMBLE
+    return _PREAMBLE.format(somebody="a person", they="that person", their="their")
 
 
 def render_view(view: str, trajectory: Trajectory, h: int, evidence: Evidence | None = None) -> str:
     """The view block of one point; empty for ``repo``.
 
     ``evidence`` is needed by ``summary`` and ``structured`` alone. ``InputError`` for an unknown view, an h
-    outside 1 ≤ h < n, or missing evidence.
+    outside 1 ≤ h < n, missing evidence, or ``recorded`` where nothing was handed over (``views_at``).
     """
     if not 1 <= h < len(trajectory.steps):
         raise InputError(f"h={h} is no handoff index of a run with {len(trajectory.steps)} steps; it must be 1 ≤ h < n")
@@ -54,11 +68,26 @@ def render_view(view: str, trajectory: Trajectory, h: int, evidence: Evidence | 
         return repo.render()
     if view == "trace":
         return trace.render(trajectory, h)
+    if view == RECORDED:
+        text = recorded.render(trajectory, h)
+        if text is None:
+            raise InputError(f"nothing was handed over at step {h} of the recording; views here are {', '.join(VIEWS)}")
+        return text
     if view not in VIEWS:
-        raise InputError(f"no view {view!r}; views are {', '.join(VIEWS)}")
+        raise InputError(f"no view {view!r}; views are {', '.join(ALL_VIEWS)}")
     if evidence is None:
         raise InputError(f"the {view} view is written from an evidence record, and none was given")
     return summary.render(evidence) if view == "summary" else structured.render(evidence)
+
+
+def views_at(trajectory: Trajectory, h: int) -> tuple[str, ...]:
+    """The views that a point has: the four, and ``recorded`` where something was handed over."""
+    return VIEWS if recorded.render(trajectory, h) is None else ALL_VIEWS
+
+
+def author_of(view: str, trajectory: Trajectory, h: int) -> str | None:
+    """Who wrote the text of ``recorded``; ``None`` for every other view, which rules render, and where unknown."""
+    return recorded.author(trajectory, h) if view == RECORDED else None
 
 
 def view_row(
@@ -71,11 +100,12 @@ def view_row(
 ) -> dict[str, Any]:
     """One row of ``view_renderings``.
 
-    ``author``: the model that wrote ``text``; ``None`` for rules. Only a model's text is stored, with its
-    SHA-256. ``text=None`` says that the view could not be had: the row then has no count.
+    ``author``: who wrote ``text``; ``None`` for rules. Only a text that a model wrote for this view is stored, with
+    its SHA-256: that of ``recorded`` is in the recording. ``text=None`` says that the view could not be had: the row
+    then has no count.
     """
-    by_model = author is not None and author != RULES
-    if not by_model:
+    by_model = author is not None and author != RULES and view != RECORDED
+    if not by_model and view != RECORDED:
         author = RULES if view in ("summary", "structured") else None
     digest = None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return {
@@ -95,15 +125,15 @@ def view_identity(point_id: str, view: str, author: str | None, digest: str | No
     """The ``view_id`` of one view, a content hash in both cases.
 
     A model's view: a hash over point, view, author and text. A rule-written one is a function of its point, so
-    twenty digits are the point's own and one is the view's place in ``VIEWS``: four views of a point then share what
+    twenty digits are the point's own and one is the view's place in ``ALL_VIEWS``: the views of a point then share what
     cannot be compressed, which halves the table (``bench/views.py``). Three more are of the text where a writer
-    phrased it, so that a changed rule shows (one in 4096 hides it); ``repo`` and ``trace`` only repeat the recording.
+    phrased it, so that a changed rule shows (one in 4096 hides it); the others only repeat the recording.
     """
     whole = identify("v", point_id, view, author or "", digest or "missing")
-    if author is not None and author != RULES:
+    if author is not None and author != RULES and view != RECORDED:
         return whole
     check = whole[2:5] if author == RULES or digest is None else "000"
-    return f"{identify('v', point_id)[:22]}{VIEWS.index(view):x}{check}"
+    return f"{identify('v', point_id)[:22]}{ALL_VIEWS.index(view):x}{check}"
 
 
 def view_tokens(text: str) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from handoff.evidence import Evidence
 from handoff.writers.extractive import write_structured
 
-HEADER = "# Handoff note of the previous agent\n\n"
+HEADER = "# Handoff note of the previous {predecessor}\n\n"
 
 
 def render(evidence: Evidence) -> str:
     """Header and note."""
-    return HEADER + write_structured(evidence)
+    return HEADER.format(predecessor=evidence.predecessor) + write_structured(evidence)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from handoff.evidence import Evidence
 from handoff.writers.extractive import write_summary
 
-HEADER = "# Summary of the previous agent's work\n\n"
+HEADER = "# Summary of the previous {predecessor}'s work\n\n"
 
 
 def render(evidence: Evidence) -> str:
     """Header and prose."""
-    return HEADER + write_summary(evidence)
+    return HEADER.format(predecessor=evidence.predecessor) + write_summary(evidence)

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from handoff.evidence import predecessor_of
 from handoff.trajectory import Message, Observation, Step, Trajectory
 
-HEADER = "# Trace of the previous agent's work\n\nEvery step it took, in order and complete.\n\n"
+HEADER = "# Trace of the previous {predecessor}'s work\n\nEvery step it took, in order and complete.\n\n"
 
 _BACKTICKS = re.compile(r"`{3,}")
 _KEPT_RUNS = 4
@@ -39,7 +40,12 @@ _rendered: dict[int, tuple[Trajectory, tuple[str, ...]]] = {}
 
 def render(trajectory: Trajectory, h: int) -> str:
     """Steps 1..h. Later steps never enter the text."""
-    return HEADER + "".join(_pieces(trajectory)[:h])
+    return header(trajectory) + "".join(_pieces(trajectory)[:h])
+
+
+def header(trajectory: Trajectory) -> str:
+    """What stands above the first step."""
+    return HEADER.format(predecessor=predecessor_of(trajectory))
 
 
 def render_steps(steps: Iterable[Step], first: int = 1) -> str:

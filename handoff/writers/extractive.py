@@ -32,6 +32,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What both forms tell, ready to print."""
 
     h: int
+    predecessor: str
     changed: tuple[tuple[str, str, str], ...]
     """(path, status, citation)."""
     more_changed: int
@@ -103,7 +104,7 @@ def write_structured(evidence: Evidence) -> str:
 
 
 def _summary_of_changes(facts: _Facts) -> str:
-    said = [f"The previous agent stopped after step {facts.h}."]
+    said = [f"The previous {facts.predecessor} stopped after step {facts.h}."]
     if not facts.changed:
         said.append("It had changed no file.")
     else:
@@ -216,6 +217,7 @@ def _facts(evidence: Evidence) -> _Facts:
     quoted = [(_quote(i.text), _cite((i.step,)), i.step) for i in intentions]
     return _Facts(
         h=evidence.h,
+        predecessor="agent" if evidence.predecessor == "agent" else "person's work",
         changed=tuple((_name(c.path), c.status, _cite(c.steps)) for c in evidence.changed[:_MOST_FILES]),
         more_changed=max(len(evidence.changed) - _MOST_FILES, 0),
         is_settled=outcome == "passed" and not is_stale,

@@ -65,8 +65,9 @@ def test_framing_is_decided_by_content(tmp_path: Path, data: bytes, framing: str
 def test_a_session_of_lines_is_one_record(tmp_path: Path) -> None:
     line = json.dumps({"type": "response_item", "payload": {}}).encode()
     _, (item,) = read(tmp_path, line + b"\n" + line)
-    assert isinstance(item, Damaged)
-    assert item.nearest == "codex"
+    assert isinstance(item, Record)
+    assert item.form == "lines"
+    assert [(row.line, row.data) for row in item.rows()] == [(1, line), (2, line)]
 
 
 def test_parquet_rows_are_records(tmp_path: Path) -> None:

@@ -1,0 +1,267 @@
+"""What a run reads for nothing: redundant, useless, expired, never used (``docs/science.md §14``).
+
+All of it is told from what was shown and what was changed, never from what a text means. One pass each, and for one
+file never more than ``KEPT`` earlier readings are compared, so the cost is linear in the recording.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from handoff.actions.history import Event
+from handoff.actions.operations import Delete, ListFiles, Opaque, Read, Replace, Search, Validate, Vcs, WriteFile
+from handoff.actions.paths import is_outside
+from handoff.points import is_source
+from handoff.quality.recording import Recording, answer_of, by_call, is_answered
+from handoff.quality.signal import Signal, short
+from handoff.trajectory import Observation
+
+KEPT = 16
+"""Earlier readings of one file that a new one is compared with."""
+
+FORGETTING = frozenset({"compaction", "agent_switch", "rollback"})
+"""Boundaries after which an agent no longer has what it read: reading it again is no waste."""
+
+_NOISY_LINES = 10
+_NOISE = ("__pycache__", ".pyc", "/.git/", "node_modules", "/.venv/", "/venv/", "site-packages", ".egg-info", "/.tox/")
+
+
+class Changes:
+    """When files were last changed, by number of event; for questions "has it changed since?"."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, int] = {}
+        self._any = -1
+
+    def add(self, place: int, event: Event) -> None:
+        """Count the changes of one event; one whose effect is unknown may have changed what it names, or anything."""
+        operation = event.operation
+        paths = event.changed
+        if event.happened and isinstance(operation, Opaque) and not paths:
+            paths = operation.paths or (".",)
+        for path in paths:
+            self._at[path] = self._any = place
+
+    def is_after(self, place: int, path: str | None = None) -> bool:
+        """Whether ``path`` (``None``: anything) may have changed after event ``place``."""
+        if path is None:
+            return self._any > place
+        if self._at.get(".", -1) > place or self._at.get(path, -1) > place:
+            return True
+        at = path.rfind("/")
+        while at > 0:
+            if self._at.get(path[:at], -1) > place:
+                return True
+            at = path.rfind("/", 0, at)
+        return False
+
+
+# -- redundant ----------------------------------------------------------------------------------
+
+
+class _Reading(NamedTuple):
+    """One file shown by one step."""
+
+    place: int
+    """Number of the event."""
+    step: int
+    lines: frozenset[str]
+
+
+def redundant(recording: Recording) -> list[Signal]:
+    """Steps that were shown what they had been shown before, with nothing changed since.
+
+    ``same_read``: every line of a file's reading stood in one earlier reading of it; ``same_call``: the same call with
+    the same answer. Depends on steps ≤ i alone.
+    """
+    found: list[Signal] = []
+    changes = Changes()
+    readings: dict[str, deque[_Reading]] = {}
+    calls: dict[tuple[object, ...], tuple[int, int]] = {}
+    place = 0
+    for number, (step, events) in enumerate(zip(recording.steps, recording.events, strict=True), start=1):
+        said: dict[str, Signal] = {}
+        for own in by_call(events):
+            first = own[0]
+            is_read = any(isinstance(event.operation, Read) for event in own)
+            is_idle = not any(event.changed or isinstance(event.operation, Opaque) for event in own)
+            if is_idle and not is_read and is_answered(first.observation) and _looks(own):
+                key = (first.action.tool, first.action.arguments, *(e.operation for e in own), *answer_of(own))
+                before = calls.get(key)
+                if before is not None and not changes.is_after(before[0]):
+                    said.setdefault("same_call", _repeat(number, "same_call", before[1], first))
+                calls[key] = (place, number)
+            for event in own:
+                operation = event.operation
+                if isinstance(operation, Read) and event.happened and is_answered(event.observation):
+                    lines = recording.lines(event.observation)
+                    earlier = readings.setdefault(operation.path, deque(maxlen=KEPT))
+                    for reading in reversed(earlier):
+                        if changes.is_after(reading.place, operation.path):
+                            break
+                        if lines and lines <= reading.lines and reading.step < number:
+                            said.setdefault("same_read", _repeat(number, "same_read", reading.step, event))
+                            break
+                    earlier.append(_Reading(place, number, lines))
+                changes.add(place, event)
+                place += 1
+        found += said.values()
+        if step.boundary in FORGETTING:
+            readings.clear()
+            calls.clear()
+    return found
+
+
+def _looks(own: Sequence[Event]) -> bool:
+    return all(isinstance(event.operation, Search | ListFiles | Validate | Vcs) for event in own)
+
+
+def _repeat(number: int, kind: str, before: int, event: Event) -> Signal:
+    paths = tuple(dict.fromkeys(key.target for key in event.keys))
+    what = f"{event.keys[0].kind} {event.keys[0].target}" if event.keys else event.action.tool
+    reason = f"{short(what)}: step {before} had shown the same, and nothing changed it since"
+    return Signal(step=number, name="redundant", kind=kind, steps=(before,), paths=paths, reason=reason)
+
+
+# -- useless ------------------------------------------------------------------------------------
+
+
+def useless(recording: Recording) -> list[Signal]:
+    """Steps that could tell nothing about the task. Depends on steps ≤ i alone.
+
+    ``noise``: most of at least ten lines name caches, dependencies or git's own files; ``no_change``: an edit
+    that puts back what it takes; ``no_call``: a reply without a call that the harness answered with a reminder.
+    """
+    found = []
+    for number, (step, events) in enumerate(zip(recording.steps, recording.events, strict=True), start=1):
+        noise = next((n for n in map(_noise, step.observations) if n), None)
+        if noise is not None:
+            found.append(Signal(step=number, name="useless", kind="noise", reason=noise))
+        for event in events:
+            operation = event.operation
+            if isinstance(operation, Replace) and operation.old == operation.new:
+                reason = "the edit replaces a text by itself"
+                path = (operation.path,)
+                found.append(Signal(step=number, name="useless", kind="no_change", paths=path, reason=reason))
+                break
+        if not step.actions and any(message.role == "harness" for message in step.after):
+            reason = "a reply without a call, which the harness sent back"
+            found.append(Signal(step=number, name="useless", kind="no_call", reason=reason))
+    return found
+
+
+def _noise(answer: Observation) -> str | None:
+    text = answer.text
+    if sum(map(text.count, _NOISE)) * 2 <= _NOISY_LINES:
+        return None
+    lines = [line for line in text.splitlines() if line.strip()]
+    noisy = sum(any(mark in line for mark in _NOISE) for line in lines)
+    if len(lines) < _NOISY_LINES or noisy * 2 <= len(lines):
+        return None
+    return f"{noisy} of {len(lines)} lines name caches, dependencies or git's own files"
+
+
+# -- expired ------------------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    """Something that was seen and may come to be out of date."""
+
+    step: int
+    lines: frozenset[str]
+    changed: int
+    """The step that changed it; 0: none yet."""
+
+
+def expired(recording: Recording) -> list[Signal]:
+    """What a step saw and a later one replaced. Looks ahead.
+
+    ``read_again``: the file was changed, then at least half of the reading was shown anew; ``overwritten``,
+    ``deleted``: the whole file was; ``run_again``: the same validation ran again after a change.
+    """
+    found: list[Signal] = []
+    held: dict[str, deque[_Held]] = {}
+    runs: dict[tuple[str, str], int] = {}
+    changed_at = 0
+    for number, events in enumerate(recording.events, start=1):
+        for event in events:
+            operation = event.operation
+            if isinstance(operation, Read) and event.happened and is_answered(event.observation):
+                lines = recording.lines(event.observation)
+                kept: deque[_Held] = deque(maxlen=KEPT)
+                for each in held.get(operation.path, ()):
+                    if each.changed and each.lines and 2 * len(each.lines & lines) >= len(each.lines):
+                        found.append(_gone(each.step, "read_again", operation.path, (each.changed, number)))
+                    else:
+                        kept.append(each)
+                kept.append(_Held(number, lines, 0))
+                held[operation.path] = kept
+            if event.result is not None:
+                key = event.result.kind, event.result.target
+                if 0 < runs.get(key, 0) < changed_at:
+                    found.append(_gone(runs[key], "run_again", event.result.target, (changed_at, number)))
+                runs[key] = number
+            for path in event.changed:
+                changed_at = number
+                if isinstance(operation, WriteFile | Delete):
+                    kind = "deleted" if isinstance(operation, Delete) else "overwritten"
+                    for each in held.pop(path, ()):
+                        if each.step < number:
+                            found.append(_gone(each.step, kind, path, (number,)))
+                elif path in held:
+                    marked = (e if e.changed else e._replace(changed=number) for e in held[path])
+                    held[path] = deque(marked, maxlen=KEPT)
+    return _once(found)
+
+
+def _gone(step: int, kind: str, path: str, steps: tuple[int, ...]) -> Signal:
+    after = f"step {steps[0]} changed it and step {steps[1]} shows it anew" if len(steps) == 2 else f"step {steps[0]}"
+    what = {
+        "read_again": f"{short(path)}: {after}",
+        "run_again": f"result of {short(path)}: step {steps[0]} changed files and step {steps[-1]} ran it again",
+        "overwritten": f"{short(path)} was written anew as a whole in {after}",
+        "deleted": f"{short(path)} was deleted in {after}",
+    }[kind]
+    return Signal(step=step, name="expired", kind=kind, steps=tuple(dict.fromkeys(steps)), paths=(path,), reason=what)
+
+
+def _once(found: Iterable[Signal]) -> list[Signal]:
+    """The first of those that share step, kind and paths, by step."""
+    unique = {(s.step, s.kind, s.paths): s for s in reversed(list(found))}
+    return sorted(unique.values(), key=lambda s: (s.step, s.kind, s.paths))
+
+
+# -- evidence that never became an edit ---------------------------------------------------------
+
+
+def unused_evidence(recording: Recording) -> list[Signal]:
+    """What was found out and never acted on. Looks ahead.
+
+    ``read``: a source file that no later step changes, in a run that changes some file; ``failure``: a failed
+    validation after which nothing is changed.
+    """
+    last: dict[str, int] = {}
+    changed_at = 0
+    for number, events in enumerate(recording.events, start=1):
+        for event in events:
+            for path in event.changed:
+                last[path] = changed_at = number
+    if not changed_at:
+        return []
+    found = []
+    for number, events in enumerate(recording.events, start=1):
+        for event in events:
+            operation = event.operation
+            if isinstance(operation, Read) and event.happened and is_answered(event.observation):
+                path = operation.path
+                if not is_outside(path) and is_source(path) and last.get(path, 0) < number:
+                    reason = f"reads {short(path)}; no later step changes it"
+                    found.append(Signal(step=number, name="unused_evidence", kind="read", paths=(path,), reason=reason))
+            result = event.result
+            if result is not None and result.outcome == "failed" and changed_at <= number:
+                reason = f"{short(result.command or result.target)} fails; nothing is changed after it"
+                paths = result.failing[:8]
+                found.append(Signal(step=number, name="unused_evidence", kind="failure", paths=paths, reason=reason))
+    return _once(found)
