@@ -221,7 +221,7 @@ class Record:
             value = _decoder(kind).decode(data)
             self._leaks.append((data, kind, path))
             return value  # type: ignore[no-any-return]
-        if holds_aside(kind):
+        if holds_aside(kind):  # type: ignore[arg-type]
             set_aside(value, path, self._losses)
         return value  # type: ignore[no-any-return]
 

@@ -11,7 +11,36 @@ from handoff.trajectory import Observation, Trajectory
 
 NO_ANSWER = Observation(missing="none")
 
+_TRIED = 8
+"""Places of a repeated line at which a match is tried."""
 _NUMBERING = re.compile(r"^ {0,12}\d{1,9}(?:\t|[:|→] ?)", re.M)
+
+
+class Shown:
+    """What an answer shows of a file: its lines without line numbers and blank lines, in order."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = [line for line in map(str.rstrip, _NUMBERING.sub("", text).splitlines()) if line]
+        self.places: dict[str, list[int]] = {}
+        """Line → where it stands."""
+        for place, line in enumerate(self.lines):
+            self.places.setdefault(line, []).append(place)
+
+    def holds(self, other: Shown) -> bool:
+        """Whether the lines of ``other`` stand here in one piece; never so when it has none."""
+        rarest, found = 0, None
+        for place, line in enumerate(other.lines):
+            here = self.places.get(line)
+            if here is None:
+                return False
+            if found is None or len(here) < len(found):
+                rarest, found = place, here
+        starts = (place - rarest for place in (found or ())[:_TRIED])
+        return any(start >= 0 and self.lines[start : start + len(other.lines)] == other.lines for start in starts)
+
+    def overlap(self, other: Shown) -> float:
+        """The share of the distinct lines here that ``other`` shows too; 0 when there are none."""
+        return len(self.places.keys() & other.places.keys()) / len(self.places) if self.places else 0.0
 
 
 class Recording:
@@ -26,20 +55,18 @@ class Recording:
             self.events[event.step - 1].append(event)
         self.calls: list[list[Call]] = [[call_of(action) for action in step.actions] for step in self.steps]
         """Programs and addresses of each action of each step."""
-        self._lines: dict[int, frozenset[str]] = {}
+        self._shown: dict[int, Shown] = {}
 
     def answer(self, step: int, place: int) -> Observation:
         """What came back for action ``place`` (from 0) of ``step`` (from 1)."""
         answers = self.steps[step - 1].observations
         return answers[place] if place < len(answers) and not answers[place].is_orphan else NO_ANSWER
 
-    def lines(self, answer: Observation) -> frozenset[str]:
-        """The lines of an answer as readings of one file are compared: without line numbers and blank lines."""
-        known = self._lines.get(id(answer))
+    def shown(self, answer: Observation) -> Shown:
+        """What ``answer`` shows of a file; made once."""
+        known = self._shown.get(id(answer))
         if known is None:
-            text = _NUMBERING.sub("", answer.text)
-            known = frozenset(line for line in map(str.rstrip, text.splitlines()) if line)
-            self._lines[id(answer)] = known
+            known = self._shown[id(answer)] = Shown(answer.text)
         return known
 
 

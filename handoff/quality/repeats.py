@@ -115,7 +115,7 @@ def failed_calls(recording: Recording, failed: Sequence[Failure]) -> list[Signal
             name="failed_call",
             kind=kind,
             steps=(earlier,) if is_retry and earlier is not None else (),
-            reason=f"{short(failure.action.tool, 40)}: {short(failure.answer.text) or "no answer"}{again}",
+            reason=f"{short(failure.action.tool, 40)}: {short(failure.answer.text) or 'no answer'}{again}",
         )
         found.setdefault((failure.step, kind), signal)
         before[key] = failure.step

@@ -14,7 +14,7 @@ from handoff.actions.history import Event
 from handoff.actions.operations import Delete, ListFiles, Opaque, Read, Replace, Search, Validate, Vcs, WriteFile
 from handoff.actions.paths import is_outside
 from handoff.points import is_source
-from handoff.quality.recording import Recording, answer_of, by_call, is_answered
+from handoff.quality.recording import Recording, Shown, answer_of, by_call, is_answered
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Observation
 
@@ -23,6 +23,9 @@ KEPT = 16
 
 FORGETTING = frozenset({"compaction", "agent_switch", "rollback"})
 """Boundaries after which an agent no longer has what it read: reading it again is no waste."""
+
+HALF = 0.5
+"""Share of a reading that must be shown anew for it to be replaced."""
 
 _NOISY_LINES = 10
 _NOISE = ("__pycache__", ".pyc", "/.git/", "node_modules", "/.venv/", "/venv/", "site-packages", ".egg-info", "/.tox/")
@@ -67,13 +70,13 @@ class _Reading(NamedTuple):
     place: int
     """Number of the event."""
     step: int
-    lines: frozenset[str]
+    shown: Shown
 
 
 def redundant(recording: Recording) -> list[Signal]:
     """Steps that were shown what they had been shown before, with nothing changed since.
 
-    ``same_read``: every line of a file's reading stood in one earlier reading of it; ``same_call``: the same call with
+    ``same_read``: all that a reading of a file shows stood in one earlier reading of it, in one piece; ``same_call``: the same call with
     the same answer. Depends on steps ≤ i alone.
     """
     found: list[Signal] = []
@@ -96,15 +99,15 @@ def redundant(recording: Recording) -> list[Signal]:
             for event in own:
                 operation = event.operation
                 if isinstance(operation, Read) and event.happened and is_answered(event.observation):
-                    lines = recording.lines(event.observation)
+                    shown = recording.shown(event.observation)
                     earlier = readings.setdefault(operation.path, deque(maxlen=KEPT))
                     for reading in reversed(earlier):
                         if changes.is_after(reading.place, operation.path):
                             break
-                        if lines and lines <= reading.lines and reading.step < number:
+                        if reading.step < number and reading.shown.holds(shown):
                             said.setdefault("same_read", _repeat(number, "same_read", reading.step, event))
                             break
-                    earlier.append(_Reading(place, number, lines))
+                    earlier.append(_Reading(place, number, shown))
                 changes.add(place, event)
                 place += 1
         found += said.values()
@@ -170,7 +173,7 @@ class _Held(NamedTuple):
     """Something that was seen and may come to be out of date."""
 
     step: int
-    lines: frozenset[str]
+    shown: Shown
     changed: int
     """The step that changed it; 0: none yet."""
 
@@ -189,14 +192,14 @@ def expired(recording: Recording) -> list[Signal]:
         for event in events:
             operation = event.operation
             if isinstance(operation, Read) and event.happened and is_answered(event.observation):
-                lines = recording.lines(event.observation)
+                shown = recording.shown(event.observation)
                 kept: deque[_Held] = deque(maxlen=KEPT)
                 for each in held.get(operation.path, ()):
-                    if each.changed and each.lines and 2 * len(each.lines & lines) >= len(each.lines):
+                    if each.changed and each.shown.overlap(shown) >= HALF:
                         found.append(_gone(each.step, "read_again", operation.path, (each.changed, number)))
                     else:
                         kept.append(each)
-                kept.append(_Held(number, lines, 0))
+                kept.append(_Held(number, shown, 0))
                 held[operation.path] = kept
             if event.result is not None:
                 key = event.result.kind, event.result.target

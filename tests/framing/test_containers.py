@@ -159,8 +159,9 @@ def test_a_folder_of_events_is_one_session_in_the_order_of_its_numbers(tmp_path:
     (folder / "event-00003-y.json").write_text("{broken\n")
     (folder / "notes.txt").write_text("hello")
     (tmp_path / "other.json").write_text("{}")
-    (folder / "event-00004-link.json").symlink_to(tmp_path / "other.json")
-    assert list(corpus.files([tmp_path])) == [tmp_path / "other.json", folder, folder / "notes.txt"]
+    link = folder / "event-00004-link.json"
+    link.symlink_to(tmp_path / "other.json")
+    assert list(corpus.files([tmp_path])) == [tmp_path / "other.json", folder, link, folder / "notes.txt"]
     _, (item,) = read(folder)
     assert isinstance(item, Record)
     assert item.form == "lines"
