@@ -18,7 +18,18 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from handoff.errors import HandoffError, InputError
-from handoff.terminal import complain, err, out, print_outcome, print_pairs, print_shard, progress, shown, table
+from handoff.terminal import (
+    complain,
+    err,
+    out,
+    print_branches,
+    print_outcome,
+    print_pairs,
+    print_shard,
+    progress,
+    shown,
+    table,
+)
 
 
 class _Commands(TyperGroup):
@@ -55,6 +66,18 @@ app = typer.Typer(
 Data = Annotated[
     Path | None,
     typer.Option("--data", help="The project's data folder. Default: $HANDOFF_DATA, else ./data.", show_default=False),
+]
+
+
+Branches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--branch", help="Read the commits of this branch of a local git repository as a run.", show_default=False
+    ),
+]
+Base = Annotated[
+    str | None,
+    typer.Option("--base", help="With --branch: where the work began. Default: the main branch.", show_default=False),
 ]
 
 
@@ -128,19 +151,35 @@ def ingest(
     repository: Annotated[
         list[str] | None, typer.Option(help="NAME=PATH or NAME=URL of a repository that trajectories name.")
     ] = None,
+    branch: Branches = None,
+    base: Base = None,
+    task: Annotated[
+        str | None, typer.Option(help="With --branch: the task, as text or in a file. Default: what git says.")
+    ] = None,
     data: Data = None,
 ) -> None:
-    """Read trajectory files into the lake: runs, steps, states, handoff points and views."""
+    """Read trajectory files, or with --branch a person's commits, into the lake: runs, states, points and views."""
     from handoff.corpus import files
     from handoff.project import Project, shard_name
     from handoff.stages import corpus, handoffs
 
     project = Project(data_folder(data))
     mapping = _pairs(repository or [])
-    if next(files(paths), None) is None:
-        raise InputError(f"{paths[0]}: no files in it; name a folder that holds some (hidden names are passed over)")
-    name = shard or shard_name(paths[0].resolve().name)
-    project.add_shard(name, tuple(str(path.absolute()) for path in paths), mapping)
+    if branch:
+        if len(paths) > 1:
+            raise InputError("--branch reads one repository at a time; name one folder")
+        name = (
+            shard or "-".join(shard_name(part.replace(".", "-")) for part in (paths[0].resolve().name, *branch))[:100]
+        )
+        repo = next((repo for repo, place in mapping.items() if place == str(paths[0].resolve())), None)
+        wanted = _text(task) if task else None
+        print_branches(corpus.add_branches(project, name, paths[0], branch, repo=repo, base=base, task=wanted))
+    else:
+        if next(files(paths), None) is None:
+            problem = "no files in it; name a folder that holds some (hidden names are passed over)"
+            raise InputError(f"{paths[0]}: {problem}")
+        name = shard or shard_name(paths[0].resolve().name)
+        project.add_shard(name, tuple(str(path.absolute()) for path in paths), mapping)
     with progress() as report:
         advance = report("reading records (KiB)")
         corpus.raw_trajectories(project, name, lambda done, total: advance(done >> 10, total >> 10))
@@ -158,13 +197,16 @@ def inspect(
     record: Annotated[int, typer.Option(min=1, help="Which record of the file, from 1.")] = 1,
     part: Annotated[int, typer.Option(min=1, help="Which run of that record: subagents and tries share one.")] = 1,
     steps: Annotated[int, typer.Option(help="Show at most this many steps.")] = 60,
+    branch: Annotated[str | None, typer.Option(help="Show this branch of a git repository instead.")] = None,
+    base: Base = None,
 ) -> None:
     """Say what was understood of one record: format, steps, action keys, handoff points. Nothing is written."""
     from handoff import actions, adapters
     from handoff.points import find_handoff_points
+    from handoff.states.branches import look_at
     from handoff.trajectory import trajectory_id
 
-    trajectory = adapters.read_one(path, record, part)
+    trajectory = look_at(path, branch, base=base) if branch else adapters.read_one(path, record, part)
     id_ = trajectory_id(trajectory)
     facts = Table.grid(padding=(0, 2))
     for label, value in (
@@ -173,6 +215,7 @@ def inspect(
         ("task", trajectory.task_id),
         ("repository", trajectory.repo),
         ("base commit", trajectory.base_commit),
+        ("author", trajectory.author),
         ("agent, model", f"{trajectory.agent or 'unknown'}, {trajectory.model or 'unknown'}"),
         ("resolved", {True: "yes", False: "no", None: "unknown"}[trajectory.outcome.resolved]),
         ("exit status", trajectory.outcome.exit_status),
@@ -202,7 +245,9 @@ def inspect(
 @app.command(epilog="Example: [bold]handoff view p_3f2a… --view structured[/bold]")
 def view(
     point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
-    view: Annotated[str, typer.Option(help="repo, trace, summary, structured, or recorded where there is one.")] = "structured",
+    view: Annotated[
+        str, typer.Option(help="repo, trace, summary, structured, or recorded where there is one.")
+    ] = "structured",
     data: Data = None,
 ) -> None:
     """Print exactly what a successor gets at one handoff point under one view."""
@@ -296,6 +341,11 @@ def _pairs(options: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--repository {option}: {place} is no folder; give a local clone of {name}, or its URL")
         pairs[name] = place if is_url(place) else str(Path(place).resolve())
     return pairs
+
+
+def _text(option: str) -> str:
+    """What an option says, or the file that it names."""
+    return Path(option).read_text("utf-8", "replace").strip() if os.path.isfile(option) else option  # noqa: PTH113
 
 
 def _warn_about_sandbox(project: Any) -> None:

@@ -18,7 +18,6 @@ from handoff.actions.paths import context_of, is_outside
 from handoff.states.reader import StateReader
 from handoff.trajectory import Step, Trajectory
 
-
 Predecessor = Literal["agent", "person"]
 
 

@@ -5,6 +5,7 @@ A project is one folder (``data/`` beside the code unless told otherwise)::
     inbox/      drop files or folders here: each becomes a shard
     lake/       the tables (lake.py)
     git/        bare repositories; rebuilt states are written into them
+    branches/   git branches that were read as runs, one file a shard
     journal/    what successors answered, before it was used
     policies/   trained weights          exports/    training files by round
     reports/    HTML by round            sandboxes/  scratch of running takeovers
@@ -24,8 +25,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.errors import InputError
+from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories
 
@@ -109,6 +110,10 @@ class Project:
         """Bare repositories."""
         return self.root / "git"
 
+    def branch_file(self, shard: str) -> Path:
+        """Where the branches of a shard are written down. ``InputError`` when that is no shard's name."""
+        return self.root / "branches" / f"{_checked(shard)}.jsonl"
+
     @property
     def journal(self) -> Path:
         """Answers of successors."""
@@ -166,8 +171,7 @@ class Project:
 
     def add_shard(self, name: str, paths: tuple[str, ...], repositories: Mapping[str, str]) -> None:
         """Register files that stay where they are. Those inside this folder are named from it, and move with it."""
-        if not _is_shard_name(name):
-            raise InputError(f"{name!r} cannot name a shard; use letters, digits, '.', '_' and '-'")
+        _checked(name)
         source = ShardSource(
             paths=tuple(stored_name(Path(path), self.root) for path in paths),
             repositories=dict(sorted(repositories.items())),
@@ -184,8 +188,10 @@ class Project:
         return {**kata, **self.settings.repositories, **self.shard(shard).repositories}
 
 
-def _is_shard_name(name: str) -> bool:
-    return bool(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name))
+def _checked(shard: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", shard) is None:
+        raise InputError(f"{shard!r} cannot name a shard; use letters, digits, '.', '_' and '-'")
+    return shard
 
 
 def shard_name(file_name: str) -> str:

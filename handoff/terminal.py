@@ -81,6 +81,17 @@ def print_shard(project: Any, shard: str) -> None:
         _print_quarantine(lake.rows("quarantine", shard=shard))
 
 
+def print_branches(branches: Iterable[Any]) -> None:
+    """What was taken as each branch's work, and as its task."""
+    for branch in branches:
+        begin = f"beyond {branch.base[:12]}" if branch.base else "from the very first"
+        merged = f", merged by {branch.merge[:12]}" if branch.merge else ""
+        said = (
+            f"{branch.branch}: {_n(len(branch.commits), 'commit')} {begin}{merged}; task from the {branch.task_from}: "
+        )
+        out.print(shown(said + branch.task), markup=False, soft_wrap=True)
+
+
 def _print_files(sources: Sequence[Mapping[str, Any]]) -> None:
     listed = table("file", "read as", "trajectories", "quarantined")
     for row in sources[:_LISTED]:
@@ -96,7 +107,9 @@ def _print_links(lake: Any, shard: str) -> None:
     repeats = [row["repeated_steps"] for row in rows if row["repeats"] is not None]
     children = sum(row["parent"] is not None for row in rows)
     if repeats:
-        out.print(f"[bold]linked[/bold]: {_n(len(repeats), 'run')} begin with the {sum(repeats):,} steps of earlier ones")
+        out.print(
+            f"[bold]linked[/bold]: {_n(len(repeats), 'run')} begin with the {sum(repeats):,} steps of earlier ones"
+        )
     if children:
         out.print(f"[bold]subagents[/bold]: {_n(children, 'run')} started by another run")
 

@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from handoff.adapters.chat import ChatRows
+from handoff.adapters.git_branch import GitBranch
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
 from handoff.adapters.sweagent import SweAgent
@@ -46,7 +47,7 @@ class Adapter(Protocol):
         """
 
 
-ADAPTERS: tuple[Adapter, ...] = (MiniSweAgent(), SweAgent(), ChatRows())
+ADAPTERS: tuple[Adapter, ...] = (MiniSweAgent(), SweAgent(), ChatRows(), GitBranch())
 """Every format that can be read, in the order in which they are tried."""
 
 

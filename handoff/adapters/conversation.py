@@ -136,6 +136,20 @@ class Conversation:
             missing=missing,
         )
 
+    def screen(self, text: str, *, exit_code: int | None = None, error: bool | None = None) -> None:
+        """One text for all open calls of the latest reply, as a terminal shows it: it stands at the last of them."""
+        step = self._steps[-1]
+        waiting = [position for position, seen in enumerate(step.observations) if seen is None]
+        # A call that only says that the work is done shows nothing by itself.
+        typed = [position for position in waiting if step.actions[position].tool != "mark_task_complete"] or waiting
+        action = step.actions[typed[-1]]
+        self._waiting.pop(action.call_id or "", None)
+        step.observations[typed[-1]] = Observation(call_id=action.call_id, text=text, exit_code=exit_code, error=error)
+        for position in waiting:
+            if step.observations[position] is None:
+                self._waiting.pop(step.actions[position].call_id or "", None)
+                step.observations[position] = Observation(call_id=step.actions[position].call_id, missing="none")
+
     def boundary(self, kind: Boundary) -> None:
         """Something happened after the latest reply; before the first one there is nothing to hand over."""
         if self._steps:

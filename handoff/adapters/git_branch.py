@@ -61,7 +61,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     format: Literal["git_branch/1"]
     repo: str
     branch: str
-    """As the user named it."""
+    """As the user named it; a commit's id in full."""
     base: _Id | None = None
     """First parent of the first commit. ``None``: that is a root commit."""
     task: str

@@ -22,7 +22,17 @@ _NOTICES = (
     "Tool call error:",
     "Format error:",
     "ENVIRONMENT REMINDER:",
+    "Previous response had parsing errors:",
+    "ERROR!! NONE of the actions you just requested were performed",
+    "You are about to hand off your work to another AI agent.",
+    "The next agent has a few questions for you",
 )
+_SUMMARIES = (
+    "You are picking up work from a previous AI agent on this task:",
+    "Here are the answers the other agent provided.",
+)
+_REVIEW = "Thank you for your work on this issue. Please carefully follow the steps below to help review your changes."
+_FOOTER = re.compile(r"\n?\(Open file: ([^\n]*)\)\n\(Current directory: ([^\n]*)\)\nbash-\$\s*\Z")
 _RETURNCODE = re.compile(r"\s*(?:<exception>(.*?)</exception>\s*)?<returncode>(-?\d{1,10})</returncode>\s*", re.DOTALL)
 _EXECUTION_RESULT = re.compile(r"EXECUTION RESULT of \[[^\]\n]{0,100}\]:\n")
 _SHELL_CODE = re.compile(
@@ -35,18 +45,42 @@ def is_notice(text: str) -> bool:
     return text.lstrip().startswith(_NOTICES)
 
 
+def is_summary(text: str) -> bool:
+    """True for what Terminus hands to itself in place of a context that grew too long."""
+    return text.startswith(_SUMMARIES)
+
+
+def is_review(text: str) -> bool:
+    """True for SWE-agent's answer to the first submit: it asks for a review, and nothing was submitted."""
+    return text.startswith((_REVIEW, "OBSERVATION:\n" + _REVIEW))
+
+
+def split_footer(text: str) -> tuple[str, str | None, str | None]:
+    """An observation of SWE-agent 0.x without its footer, the working directory and the open file."""
+    start = text.rfind("(Open file: ")
+    found = _FOOTER.search(text, max(start - 1, 0)) if start >= 0 else None
+    if found is None:
+        return text, None, None
+    return text[: found.start()], found[2], None if found[1] == "n/a" else found[1]
+
+
 def unwrap(text: str) -> tuple[str, int | None, bool | None]:
     """An observation without its wrapper, with the exit code and error flag that the wrapper states."""
     if text.startswith("OBSERVATION:\n"):
-        return text[13:], None, None
-    if text.startswith("Observation: "):
+        return text[13:], _stated(text), None
+    if text.startswith(("Observation: ", "Observation:\n")):
         return text[13:], None, None
     if text.startswith("EXECUTION RESULT of ["):
         found = _EXECUTION_RESULT.match(text)
         return (text[found.end() :], exit_code_in(text), None) if found else (text, None, None)
     if "<returncode>" in text[:20_000]:
         return _unwrap_returncode(text)
-    return text, None, None
+    return text, _stated(text), None
+
+
+def _stated(text: str) -> int | None:
+    """The code in OpenHands' last line; any other end of a text may be what the command itself printed."""
+    return exit_code_in(text) if text.endswith("]") else None
 
 
 def exit_code_in(text: str) -> int | None:

@@ -91,7 +91,7 @@ def _default(field: Any) -> tuple[Any, ...]:
 
 def unread(value: Any, kind: Any, path: str, losses: Losses) -> None:
     """Count into ``losses`` what ``kind`` does not name of ``value``, a parsed JSON value that ``kind`` accepts."""
-    if value is None:
+    if not isinstance(value, dict | list):
         return
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         if isinstance(value, dict):
@@ -119,7 +119,7 @@ def _unread_fields(value: dict[str, Any], kind: Any, path: str, losses: Losses) 
             if aside is not None:
                 if item not in _EMPTY:
                     count(losses, f"{path}.{key}", aside)
-            else:
+            elif isinstance(item, dict | list):
                 unread(item, inner, f"{path}.{key}", losses)
         elif key != tag and item not in _EMPTY:
             count(losses, f"{path}.{key}")
@@ -158,22 +158,28 @@ def _member(value: Any, kinds: tuple[Any, ...]) -> Any:
     return None
 
 
-def set_aside(value: Any, path: str, losses: Losses) -> None:
-    """Count the fields of a *decoded* value that its structs set aside; nothing else was left behind."""
-    if isinstance(value, msgspec.Struct):
-        for name, key, reason in _asides(type(value)):
-            item = getattr(value, name)
-            if reason is None:
-                if item is not None:
-                    set_aside(item, f"{path}.{key}", losses)
-            elif item is not NOTHING and bytes(item) not in _EMPTY_BYTES:
-                count(losses, f"{path}.{key}", reason)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            set_aside(item, path + "[]", losses)
-    elif isinstance(value, dict):
-        for item in value.values():
-            set_aside(item, path + ".*", losses)
+def set_aside(values: list[Any], path: str, losses: Losses) -> None:
+    """Count the fields of *decoded* values that their structs set aside; nothing else was left behind.
+
+    ``values`` all stand at ``path``. They are looked at field by field, not one by one: a run has many messages.
+    """
+    by_kind: dict[Any, list[Any]] = {}
+    for value in values:
+        by_kind.setdefault(type(value), []).append(value)
+    for kind, same in by_kind.items():
+        if issubclass(kind, msgspec.Struct):
+            for name, key, reason in _asides(kind):
+                items = [item for value in same if (item := getattr(value, name)) is not None and item is not NOTHING]
+                if not items:
+                    continue
+                if reason is None:
+                    set_aside(items, f"{path}.{key}", losses)
+                elif times := sum(bytes(item) not in _EMPTY_BYTES for item in items):
+                    count(losses, f"{path}.{key}", reason, times)
+        elif kind is list:
+            set_aside([item for value in same for item in value], path + "[]", losses)
+        elif kind is dict:
+            set_aside([item for value in same for item in value.values()], path + ".*", losses)
 
 
 _EMPTY_BYTES = (b"null", b'""', b"[]", b"{}")

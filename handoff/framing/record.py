@@ -222,7 +222,7 @@ class Record:
             self._leaks.append((data, kind, path))
             return value  # type: ignore[no-any-return]
         if holds_aside(kind):  # type: ignore[arg-type]
-            set_aside(value, path, self._losses)
+            set_aside([value], path, self._losses)
         return value  # type: ignore[no-any-return]
 
     # -- looks -------------------------------------------------------------------------------------

@@ -12,10 +12,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from handoff.actions.history import Event
 from handoff.actions.operations import Read, Restore, Undo
 from handoff.points import is_source
-from handoff.quality.recording import Recording
+from handoff.quality.recording import Deed, Recording
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Ending, Outcome
 
@@ -114,12 +113,12 @@ def _environment(recording: Recording, signals: Sequence[Signal]) -> Iterator[Fa
 
 def _instruction(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure]:
     """What was asked for was not done at all, or the replies did not keep to the asked form."""
-    changed = [e for step in recording.events for e in step if e.changed]
+    changed = [e for step in recording.deeds for e in step if e.changed]
     last = len(recording.steps)
     if not changed:
         yield _failure("instruction", [last], "the run ends without having changed a file")
-    elif not any(is_source(path) or path == "." for event in changed for path in event.changed):
-        steps = [event.step for event in changed]
+    elif not any(is_source(path) or path == "." for deed in changed for path in deed.changed):
+        steps = [deed.step for deed in changed]
         yield _failure("instruction", steps, "only tests, documents or scratch files were changed, no source file")
     malformed = [s.step for s in signals if s.name == "useless" and s.kind == "no_call"]
     if len(malformed) >= SEVERAL:
@@ -134,7 +133,7 @@ def _false_assumption(recording: Recording, signals: Sequence[Signal]) -> Iterat
         yield _failure("false_assumption", refused, reason)
     edit = _last_source_edit(recording)
     if edit is not None and recording.trajectory.outcome.ended in ("submitted", None):
-        after = [e for step in recording.events[edit.step - 1 :] for e in step if e.step > edit.step or e is edit]
+        after = [e for step in recording.deeds[edit.step - 1 :] for e in step if e.step > edit.step or e is edit]
         if not any(e.result is not None or any(key.kind == "run" for key in e.keys) for e in after):
             reason = f"the last change of {short(edit.changed[0])} was never run or tested"
             yield _failure("false_assumption", [edit.step, len(recording.steps)], reason)
@@ -166,18 +165,18 @@ def _accumulation(recording: Recording, signals: Sequence[Signal]) -> Iterator[F
     streaks: dict[tuple[str, str], list[int]] = {}
     edits: dict[tuple[str, str], int] = {}
     last_edit = 0
-    for events in recording.events:
-        for event in events:
-            if event.changed:
-                last_edit = event.step
-            result = event.result
+    for deeds in recording.deeds:
+        for deed in deeds:
+            if deed.changed:
+                last_edit = deed.step
+            result = deed.result
             if result is None or result.outcome is None:
                 continue
             key = result.kind, result.target
             if result.outcome == "passed":
                 streaks[key] = []
             elif not streaks.get(key) or last_edit > edits.get(key, 0):
-                streaks.setdefault(key, []).append(event.step)
+                streaks.setdefault(key, []).append(deed.step)
             edits[key] = last_edit
     for (kind, target), steps in sorted(streaks.items()):
         if len(steps) > SEVERAL:
@@ -189,27 +188,27 @@ def _forgetting(recording: Recording, signals: Sequence[Signal]) -> Iterator[Fai
     """What had been reached is lost: a validation that passed fails at the end, or the own change is gone."""
     passed: dict[tuple[str, str], int] = {}
     lost: dict[tuple[str, str], list[int]] = {}
-    for event in _results(recording):
-        result = event.result
+    for deed in _results(recording):
+        result = deed.result
         if result is None or result.outcome is None:
             continue
         key = result.kind, result.target
         if result.outcome == "passed":
-            passed[key] = event.step
+            passed[key] = deed.step
             lost.pop(key, None)
         elif key in passed:
-            lost.setdefault(key, [passed[key]]).append(event.step)
+            lost.setdefault(key, [passed[key]]).append(deed.step)
     for (kind, target), steps in sorted(lost.items()):
         reason = f"{kind} {short(target)} had passed in step {steps[0]} and fails at the end"
         yield _failure("catastrophic_forgetting", steps, reason)
-    edits: dict[str, Event] = {}
-    for events in recording.events:
-        for event in events:
-            for path in event.changed:
-                edits[path] = event
+    edits: dict[str, Deed] = {}
+    for deeds in recording.deeds:
+        for deed in deeds:
+            for path in deed.changed:
+                edits[path] = deed
     undone = [(p, e) for p, e in sorted(edits.items()) if isinstance(e.operation, Restore | Undo)]
     if undone and len(undone) == len(edits):
-        steps = [event.step for _, event in undone]
+        steps = [deed.step for _, deed in undone]
         yield _failure("catastrophic_forgetting", steps, "every file it had changed was set back at the end")
 
 
@@ -221,14 +220,14 @@ def _memory(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure
     before: set[str] = set()
     cut = 0
     again: list[int] = []
-    for number, (step, events) in enumerate(zip(recording.steps, recording.events, strict=True), start=1):
-        for event in events:
-            if isinstance(event.operation, Read) and event.happened:
-                if event.operation.path in before:
+    for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
+        for deed in deeds:
+            if isinstance(deed.operation, Read) and deed.happened:
+                if deed.operation.path in before:
                     again.append(number)
-                    before.discard(event.operation.path)
-                seen.add(event.operation.path)
-            for path in event.changed:
+                    before.discard(deed.operation.path)
+                seen.add(deed.operation.path)
+            for path in deed.changed:
                 seen.discard(path)
                 before.discard(path)
         if step.boundary == "compaction":
@@ -239,13 +238,13 @@ def _memory(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure
         yield _failure("memory_limitation", [cut, *again], reason)
 
 
-def _results(recording: Recording) -> list[Event]:
-    return [event for events in recording.events for event in events if event.result is not None]
+def _results(recording: Recording) -> list[Deed]:
+    return [deed for deeds in recording.deeds for deed in deeds if deed.result is not None]
 
 
-def _last_source_edit(recording: Recording) -> Event | None:
-    for events in reversed(recording.events):
-        for event in reversed(events):
-            if any(map(is_source, event.changed)):
-                return event
+def _last_source_edit(recording: Recording) -> Deed | None:
+    for deeds in reversed(recording.deeds):
+        for deed in reversed(deeds):
+            if any(map(is_source, deed.changed)):
+                return deed
     return None

@@ -49,8 +49,6 @@ _INTERESTING = re.compile(
 """Lines without any of these words concern no rule: most need no second look."""
 _URL = re.compile(r"(?:https?|ssh|git)://[^\s'\"<>|;)\]}\\]{4,2000}|git@[\w.-]+:[\w./-]{3,200}")
 _EDITOR_WORDS = ("edit", "insert", "create", "append", "str_replace_editor", "***", "diff", "---")
-_LINES = ("command", "cmd", "commands", "keystrokes", "script")
-_ADDRESSES = ("url", "urls", "uri", "query")
 _WRAPPERS = frozenset(
     (
         *("sudo", "doas", "env", "time", "nohup", "timeout", "nice", "ionice", "stdbuf", "setsid", "exec"),
@@ -79,12 +77,27 @@ def _remembered(arguments: str, is_text: bool) -> Call:
     return _call(arguments, is_text)
 
 
+class _Values(msgspec.Struct, gc=False):
+    """The arguments that can hold a line or an address; decoding builds nothing else."""
+
+    command: Any = None
+    cmd: Any = None
+    commands: Any = None
+    keystrokes: Any = None
+    script: Any = None
+    url: Any = None
+    urls: Any = None
+    uri: Any = None
+    query: Any = None
+
+
+_decode = msgspec.json.Decoder(_Values).decode
+
+
 def _call(arguments: str, is_text: bool) -> Call:
-    if not arguments or len(arguments) > 2 * LONGEST or not _INTERESTING.search(arguments):
-        return NOTHING
     line, address = _line_and_address(arguments, is_text)
     programs = tuple(_programs(line, 0)) if line and _INTERESTING.search(line) else ()
-    named = (match[0] for text in (line, address) for match in _URL.finditer(text))
+    named = (match[0] for text in (line, address) if "://" in text or "git@" in text for match in _URL.finditer(text))
     urls = tuple(dict.fromkeys(islice(named, _MOST_URLS)))
     return Call(programs, urls) if programs or urls else NOTHING
 
@@ -92,25 +105,23 @@ def _call(arguments: str, is_text: bool) -> Call:
 def _line_and_address(arguments: str, is_text: bool) -> tuple[str, str]:
     if is_text:
         head = arguments[:200].split(None, 1)
-        return ("" if head and head[0] in _EDITOR_WORDS else arguments), ""
+        return ("" if not head or head[0] in _EDITOR_WORDS else arguments[: 2 * LONGEST]), ""
     try:
-        values = msgspec.json.decode(arguments)
+        values = _decode(arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return "", ""
-    if not isinstance(values, dict):
-        return "", ""
-    return _first(values, _LINES), _first(values, _ADDRESSES)
+    lines = (values.command, values.cmd, values.commands, values.keystrokes, values.script)
+    return _first(lines), _first((values.url, values.urls, values.uri, values.query))
 
 
-def _first(values: dict[str, Any], names: tuple[str, ...]) -> str:
-    for name in names:
-        value = values.get(name)
+def _first(values: tuple[Any, ...]) -> str:
+    for value in values:
         if isinstance(value, str):
-            return value
+            return value[: 2 * LONGEST]
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             if len(value) == 3 and value[0].rsplit("/", 1)[-1] in _SHELLS and value[1].startswith("-"):
                 return str(value[2])
-            return ("\n" if name == "commands" else " ").join(value)
+            return (" " if value[0].isidentifier() else "\n").join(value)
     return ""
 
 

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Literal, NamedTuple, TypeAlias
 
-from handoff.actions.history import Event
 from handoff.actions.operations import Other, Read
 from handoff.quality.commands import NOTHING, Call, Program
-from handoff.quality.recording import Recording
+from handoff.quality.recording import Deed, Recording
 from handoff.quality.risk import git_verb
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Observation, Trajectory
@@ -115,14 +114,14 @@ def peeks(recording: Recording) -> list[Signal]:
     known = _learn(recording)
     project = _Project(recording.trajectory)
     found = []
-    for number, (calls, events) in enumerate(zip(recording.calls, recording.events, strict=True), start=1):
+    for number, (calls, deeds) in enumerate(zip(recording.calls, recording.deeds, strict=True), start=1):
         seen = [
             signal
             for place, call in enumerate(calls)
             if call is not NOTHING
             for signal in _judged(number, call, recording.answer(number, place), known, project)
         ]
-        path = _git_folder(events)
+        path = _git_folder(deeds)
         if path is not None:
             seen.append(_signal(number, "looked", _Glance(f"reads {path}", (path,)), "it names refs and their commits"))
         if seen:
@@ -136,12 +135,13 @@ def leak_of(found: Sequence[Signal]) -> Signal | None:
     return min(leaks, key=lambda s: (s.kind != "saw", s.step), default=None)
 
 
-def _git_folder(events: Sequence[Event]) -> str | None:
-    for event in events:
-        operation = event.operation
-        path = operation.target if isinstance(operation, Other) else getattr(operation, "path", "")
-        if path and isinstance(operation, Other | Read) and _GIT_FOLDER.search(path):
-            return short(path)
+def _git_folder(deeds: Sequence[Deed]) -> str | None:
+    for deed in deeds:
+        operation = deed.operation
+        if isinstance(operation, Other | Read):
+            path = operation.target if isinstance(operation, Other) else operation.path
+            if ".git/" in path and _GIT_FOLDER.search(path):
+                return short(path)
     return None
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
+from typing import NamedTuple
 
-from handoff.actions.history import Event, history
-from handoff.actions.paths import context_of
+from handoff.actions import Key, Operation, Validation, context_of
+from handoff.actions.history import history
 from handoff.quality.commands import Call, call_of
-from handoff.trajectory import Observation, Trajectory
+from handoff.trajectory import Action, Observation, Trajectory
 
 NO_ANSWER = Observation(missing="none")
 
@@ -16,15 +18,35 @@ _TRIED = 8
 _NUMBERING = re.compile(r"^ {0,12}\d{1,9}(?:\t|[:|→] ?)", re.M)
 
 
+class Deed(NamedTuple):
+    """An ``Event`` with what is asked of it again and again, worked out once."""
+
+    step: int
+    """From 1."""
+    action: Action
+    observation: Observation
+    operation: Operation
+    happened: bool
+    """False only with positive evidence that it did not."""
+    result: Validation | None
+    keys: tuple[Key, ...]
+    changed: tuple[str, ...]
+    """Files it changed, or may have changed."""
+
+
 class Shown:
     """What an answer shows of a file: its lines without line numbers and blank lines, in order."""
 
     def __init__(self, text: str) -> None:
         self.lines = [line for line in map(str.rstrip, _NUMBERING.sub("", text).splitlines()) if line]
-        self.places: dict[str, list[int]] = {}
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
         """Line → where it stands."""
+        places: dict[str, list[int]] = {}
         for place, line in enumerate(self.lines):
-            self.places.setdefault(line, []).append(place)
+            places.setdefault(line, []).append(place)
+        return places
 
     def holds(self, other: Shown) -> bool:
         """Whether the lines of ``other`` stand here in one piece; never so when it has none."""
@@ -49,10 +71,10 @@ class Recording:
     def __init__(self, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
         self.steps = trajectory.steps
-        self.events: list[list[Event]] = [[] for _ in self.steps]
+        self.deeds: list[list[Deed]] = [[] for _ in self.steps]
         """Operations of each step, in order of execution."""
         for event in history(self.steps, context_of(trajectory.format)):
-            self.events[event.step - 1].append(event)
+            self.deeds[event.step - 1].append(Deed(*event, event.keys, event.changed))
         self.calls: list[list[Call]] = [[call_of(action) for action in step.actions] for step in self.steps]
         """Programs and addresses of each action of each step."""
         self._shown: dict[int, Shown] = {}
@@ -75,21 +97,21 @@ def is_answered(answer: Observation) -> bool:
     return answer.missing is None and answer.exit_code in (None, 0) and answer.error is not True
 
 
-def by_call(events: list[Event]) -> list[list[Event]]:
+def by_call(deeds: list[Deed]) -> list[list[Deed]]:
     """The operations of one step, grouped by the call they belong to."""
-    calls: list[list[Event]] = []
-    for event in events:
-        if calls and calls[-1][0].action is event.action:
-            calls[-1].append(event)
+    calls: list[list[Deed]] = []
+    for deed in deeds:
+        if calls and calls[-1][0].action is deed.action:
+            calls[-1].append(deed)
         else:
-            calls.append([event])
+            calls.append([deed])
     return calls
 
 
-def answer_of(own: list[Event]) -> tuple[object, ...]:
+def answer_of(own: list[Deed]) -> tuple[object, ...]:
     """What came back for one call, less what differs between equal runs: of a validation its counts, else the text."""
     answer = own[0].observation
-    results = [event.result for event in own if event.result is not None]
+    results = [deed.result for deed in own if deed.result is not None]
     if len(results) == 1 == len(own) and results[0].outcome is not None:
         result = results[0]
         return answer.exit_code, result.outcome, result.passed, result.failed, result.failing

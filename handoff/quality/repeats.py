@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handoff.actions import did_not_happen
-from handoff.actions.history import Event
 from handoff.actions.operations import Restore, SetMode, WriteFile
-from handoff.quality.recording import Recording, answer_of, by_call
+from handoff.quality.recording import Deed, Recording, answer_of, by_call
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Action, Observation
 
@@ -28,12 +27,24 @@ def loops(recording: Recording) -> list[Signal]:
     alone; the cost is ``LONGEST_PERIOD`` comparisons of numbers a step.
     """
     names: dict[object, int] = {}
+    first_with: dict[object, int] = {}
     line: list[int] = []
     runs = [0] * (LONGEST_PERIOD + 1)
     found = []
-    for number in range(1, len(recording.steps) + 1):
+
+    def name(number: int) -> int:
         signature = _signature(recording, number)
-        line.append(names.setdefault(signature, len(names)) if signature is not None else -number)
+        return -number if signature is None else names.setdefault(signature, len(names))
+
+    for number, step in enumerate(recording.steps, start=1):
+        calls = tuple((action.tool, action.arguments) for action in step.actions) or step.text
+        earlier = first_with.setdefault(calls, number)
+        if earlier == number:
+            line.append(-number)  # nothing like it yet: no need to look closer
+        else:
+            if line[earlier - 1] == -earlier:
+                line[earlier - 1] = name(earlier)
+            line.append(name(number))
         for period in range(1, min(LONGEST_PERIOD, number - 1) + 1):
             runs[period] = runs[period] + 1 if line[-1] == line[-1 - period] else 0
         shortest = next((p for p in range(1, LONGEST_PERIOD + 1) if runs[p] >= (TIMES - 1) * p), None)
@@ -49,16 +60,16 @@ def loops(recording: Recording) -> list[Signal]:
 
 def _signature(recording: Recording, number: int) -> object | None:
     """What makes a step the same as another; ``None`` when it changes a file."""
-    step, events = recording.steps[number - 1], recording.events[number - 1]
-    if any(event.changed and not isinstance(event.operation, _SAME_AGAIN) for event in events):
+    step, deeds = recording.steps[number - 1], recording.deeds[number - 1]
+    if any(deed.changed and not isinstance(deed.operation, _SAME_AGAIN) for deed in deeds):
         return None
     if not step.actions:
         return (step.text,) if step.text else None
-    answers = tuple(answer_of(own) for own in by_call(events))
+    answers = tuple(answer_of(own) for own in by_call(deeds))
     if not answers:
         answers = tuple((seen.exit_code, seen.text) for seen in step.observations)
     calls = tuple((action.tool, action.arguments) for action in step.actions)
-    return calls, tuple(event.operation for event in events), answers
+    return calls, tuple(deed.operation for deed in deeds), answers
 
 
 # -- calls that failed --------------------------------------------------------------------------
@@ -79,21 +90,25 @@ def failures(recording: Recording) -> list[Failure]:
     A command that ran and returned an error code is no failed call: a failing test is an answer.
     """
     found = []
-    for number, step in enumerate(recording.steps, start=1):
+    for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
+        happened = {id(deed.action): deed.happened for deed in deeds}
         for place, action in enumerate(step.actions):
             answer = recording.answer(number, place)
-            kind = _failure(action, answer)
-            if kind is not None:
-                found.append(Failure(kind, number, action, answer))
+            if answer.missing in ("not_executed", "aborted"):
+                kind = "not_run"
+            elif answer.exit_code == 127:
+                kind = "unknown"
+            elif answer.missing is None and _is_refused(action, answer, happened):
+                kind = "refused"
+            else:
+                continue
+            found.append(Failure(kind, number, action, answer))
     return found
 
 
-def _failure(action: Action, answer: Observation) -> str | None:
-    if answer.missing in ("not_executed", "aborted"):
-        return "not_run"
-    if answer.exit_code == 127:
-        return "unknown"
-    return "refused" if answer.missing is None and did_not_happen(action, answer) else None
+def _is_refused(action: Action, answer: Observation, happened: Mapping[int, bool]) -> bool:
+    known = happened.get(id(action))
+    return did_not_happen(action, answer) if known is None else not known
 
 
 def failed_calls(recording: Recording, failed: Sequence[Failure]) -> list[Signal]:
@@ -102,7 +117,7 @@ def failed_calls(recording: Recording, failed: Sequence[Failure]) -> list[Signal
     Depends on steps ≤ i alone.
     """
     found: dict[tuple[int, str], Signal] = {}
-    changed = _last_changes(recording.events)
+    changed = _last_changes(recording.deeds)
     before: dict[tuple[str, str], int] = {}
     for failure in failed:
         key = failure.action.tool, failure.action.arguments
@@ -122,12 +137,12 @@ def failed_calls(recording: Recording, failed: Sequence[Failure]) -> list[Signal
     return sorted(found.values(), key=lambda s: (s.step, s.kind))
 
 
-def _last_changes(by_step: Sequence[Sequence[Event]]) -> list[int]:
+def _last_changes(by_step: Sequence[Sequence[Deed]]) -> list[int]:
     """For each step: the last step before it that changed a file; 0 for none."""
     found, last = [], 0
-    for number, events in enumerate(by_step, start=1):
+    for number, deeds in enumerate(by_step, start=1):
         found.append(last)
-        if any(event.changed for event in events):
+        if any(deed.changed for deed in deeds):
             last = number
     return found
 

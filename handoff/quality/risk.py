@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from handoff.actions.history import Event
 from handoff.actions.operations import Other, Read
 from handoff.quality.commands import Call, Program
-from handoff.quality.recording import Recording
+from handoff.quality.recording import Deed, Recording
 from handoff.quality.signal import Signal, short
 
 Risk: TypeAlias = Literal[
@@ -73,10 +72,10 @@ def risks(recording: Recording) -> list[Signal]:
     """
     found: list[Signal] = []
     first: dict[Risk, int] = {}
-    for number, (calls, events) in enumerate(zip(recording.calls, recording.events, strict=True), start=1):
+    for number, (calls, deeds) in enumerate(zip(recording.calls, recording.deeds, strict=True), start=1):
         here: dict[Risk, _Found] = {}
         is_sent = False
-        for each in (*(f for call in calls for f in _of_call(call)), *_of_events(events)):
+        for each in (*(f for call in calls for f in _of_call(call)), *_of_events(deeds)):
             here.setdefault(each.risk, each)
             is_sent = is_sent or each.is_sent
         read = first.get("credentials", number if "credentials" in here else None)
@@ -101,10 +100,10 @@ def risks(recording: Recording) -> list[Signal]:
     return found
 
 
-def _of_events(events: Iterable[Event]) -> Iterator[_Found]:
+def _of_events(deeds: Iterable[Deed]) -> Iterator[_Found]:
     """Secrets read by a structured tool."""
-    for event in events:
-        operation = event.operation
+    for deed in deeds:
+        operation = deed.operation
         if isinstance(operation, Read):
             path = operation.path
         elif isinstance(operation, Other):

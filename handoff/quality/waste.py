@@ -6,15 +6,15 @@ file never more than ``KEPT`` earlier readings are compared, so the cost is line
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from handoff.actions.history import Event
-from handoff.actions.operations import Delete, ListFiles, Opaque, Read, Replace, Search, Validate, Vcs, WriteFile
+from handoff.actions.operations import Delete, ListFiles, Opaque, Read, Replace, Run, Search, Validate, Vcs, WriteFile
 from handoff.actions.paths import is_outside
 from handoff.points import is_source
-from handoff.quality.recording import Recording, Shown, answer_of, by_call, is_answered
+from handoff.quality.recording import Deed, Recording, Shown, answer_of, by_call, is_answered
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Observation
 
@@ -27,28 +27,39 @@ FORGETTING = frozenset({"compaction", "agent_switch", "rollback"})
 HALF = 0.5
 """Share of a reading that must be shown anew for it to be replaced."""
 
+_WRITING = re.compile(
+    r"\bopen\([^)\n]{1,200}['\"][wa]|\.write(?:_text|_bytes|lines|File(?:Sync)?)?\(|\bshutil\.|\bos\.re(?:move|name|place)\("
+    r"|\bsed -i|\btee "
+)
+"""What a script that writes files has in it."""
 _NOISY_LINES = 10
 _NOISE = ("__pycache__", ".pyc", "/.git/", "node_modules", "/.venv/", "/venv/", "site-packages", ".egg-info", "/.tox/")
 
 
 class Changes:
-    """When files were last changed, by number of event; for questions "has it changed since?"."""
+    """When files were last changed, by number of deed; for questions "has it changed since?"."""
 
     def __init__(self) -> None:
         self._at: dict[str, int] = {}
         self._any = -1
+        self._writers: set[str] = set()
+        """Scripts of the run's own that write files."""
 
-    def add(self, place: int, event: Event) -> None:
-        """Count the changes of one event; one whose effect is unknown may have changed what it names, or anything."""
-        operation = event.operation
-        paths = event.changed
-        if event.happened and isinstance(operation, Opaque) and not paths:
+    def add(self, place: int, deed: Deed) -> None:
+        """Count the changes of one deed; one whose effect is unknown may have changed what it names, or anything."""
+        operation = deed.operation
+        paths = deed.changed
+        if deed.happened and isinstance(operation, Opaque) and not paths:
             paths = operation.paths or (".",)
+        elif isinstance(operation, WriteFile) and _WRITING.search(operation.text):
+            self._writers.add(operation.path)
+        elif isinstance(operation, Run) and operation.target in self._writers:
+            paths = (".",)
         for path in paths:
             self._at[path] = self._any = place
 
     def is_after(self, place: int, path: str | None = None) -> bool:
-        """Whether ``path`` (``None``: anything) may have changed after event ``place``."""
+        """Whether ``path`` (``None``: anything) may have changed after deed ``place``."""
         if path is None:
             return self._any > place
         if self._at.get(".", -1) > place or self._at.get(path, -1) > place:
@@ -68,7 +79,7 @@ class _Reading(NamedTuple):
     """One file shown by one step."""
 
     place: int
-    """Number of the event."""
+    """Number of the deed."""
     step: int
     shown: Shown
 
@@ -76,39 +87,39 @@ class _Reading(NamedTuple):
 def redundant(recording: Recording) -> list[Signal]:
     """Steps that were shown what they had been shown before, with nothing changed since.
 
-    ``same_read``: all that a reading of a file shows stood in one earlier reading of it, in one piece; ``same_call``: the same call with
-    the same answer. Depends on steps ≤ i alone.
+    ``same_read``: all that a reading of a file shows stood in one piece in an earlier reading of it; ``same_call``: the
+    same call with the same answer. Depends on steps ≤ i alone.
     """
     found: list[Signal] = []
     changes = Changes()
     readings: dict[str, deque[_Reading]] = {}
     calls: dict[tuple[object, ...], tuple[int, int]] = {}
     place = 0
-    for number, (step, events) in enumerate(zip(recording.steps, recording.events, strict=True), start=1):
+    for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
         said: dict[str, Signal] = {}
-        for own in by_call(events):
+        for own in by_call(deeds):
             first = own[0]
-            is_read = any(isinstance(event.operation, Read) for event in own)
-            is_idle = not any(event.changed or isinstance(event.operation, Opaque) for event in own)
+            is_read = any(isinstance(deed.operation, Read) for deed in own)
+            is_idle = not any(deed.changed or isinstance(deed.operation, Opaque) for deed in own)
             if is_idle and not is_read and is_answered(first.observation) and _looks(own):
                 key = (first.action.tool, first.action.arguments, *(e.operation for e in own), *answer_of(own))
                 before = calls.get(key)
                 if before is not None and not changes.is_after(before[0]):
                     said.setdefault("same_call", _repeat(number, "same_call", before[1], first))
                 calls[key] = (place, number)
-            for event in own:
-                operation = event.operation
-                if isinstance(operation, Read) and event.happened and is_answered(event.observation):
-                    shown = recording.shown(event.observation)
+            for deed in own:
+                operation = deed.operation
+                if isinstance(operation, Read) and deed.happened and is_answered(deed.observation):
+                    shown = recording.shown(deed.observation)
                     earlier = readings.setdefault(operation.path, deque(maxlen=KEPT))
                     for reading in reversed(earlier):
                         if changes.is_after(reading.place, operation.path):
                             break
                         if reading.step < number and reading.shown.holds(shown):
-                            said.setdefault("same_read", _repeat(number, "same_read", reading.step, event))
+                            said.setdefault("same_read", _repeat(number, "same_read", reading.step, deed))
                             break
                     earlier.append(_Reading(place, number, shown))
-                changes.add(place, event)
+                changes.add(place, deed)
                 place += 1
         found += said.values()
         if step.boundary in FORGETTING:
@@ -117,13 +128,13 @@ def redundant(recording: Recording) -> list[Signal]:
     return found
 
 
-def _looks(own: Sequence[Event]) -> bool:
-    return all(isinstance(event.operation, Search | ListFiles | Validate | Vcs) for event in own)
+def _looks(own: Sequence[Deed]) -> bool:
+    return all(isinstance(deed.operation, Search | ListFiles | Validate | Vcs) for deed in own)
 
 
-def _repeat(number: int, kind: str, before: int, event: Event) -> Signal:
-    paths = tuple(dict.fromkeys(key.target for key in event.keys))
-    what = f"{event.keys[0].kind} {event.keys[0].target}" if event.keys else event.action.tool
+def _repeat(number: int, kind: str, before: int, deed: Deed) -> Signal:
+    paths = tuple(dict.fromkeys(key.target for key in deed.keys))
+    what = f"{deed.keys[0].kind} {deed.keys[0].target}" if deed.keys else deed.action.tool
     reason = f"{short(what)}: step {before} had shown the same, and nothing changed it since"
     return Signal(step=number, name="redundant", kind=kind, steps=(before,), paths=paths, reason=reason)
 
@@ -138,12 +149,12 @@ def useless(recording: Recording) -> list[Signal]:
     that puts back what it takes; ``no_call``: a reply without a call that the harness answered with a reminder.
     """
     found = []
-    for number, (step, events) in enumerate(zip(recording.steps, recording.events, strict=True), start=1):
+    for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
         noise = next((n for n in map(_noise, step.observations) if n), None)
         if noise is not None:
             found.append(Signal(step=number, name="useless", kind="noise", reason=noise))
-        for event in events:
-            operation = event.operation
+        for deed in deeds:
+            operation = deed.operation
             if isinstance(operation, Replace) and operation.old == operation.new:
                 reason = "the edit replaces a text by itself"
                 path = (operation.path,)
@@ -188,11 +199,11 @@ def expired(recording: Recording) -> list[Signal]:
     held: dict[str, deque[_Held]] = {}
     runs: dict[tuple[str, str], int] = {}
     changed_at = 0
-    for number, events in enumerate(recording.events, start=1):
-        for event in events:
-            operation = event.operation
-            if isinstance(operation, Read) and event.happened and is_answered(event.observation):
-                shown = recording.shown(event.observation)
+    for number, deeds in enumerate(recording.deeds, start=1):
+        for deed in deeds:
+            operation = deed.operation
+            if isinstance(operation, Read) and deed.happened and is_answered(deed.observation):
+                shown = recording.shown(deed.observation)
                 kept: deque[_Held] = deque(maxlen=KEPT)
                 for each in held.get(operation.path, ()):
                     if each.changed and each.shown.overlap(shown) >= HALF:
@@ -201,12 +212,12 @@ def expired(recording: Recording) -> list[Signal]:
                         kept.append(each)
                 kept.append(_Held(number, shown, 0))
                 held[operation.path] = kept
-            if event.result is not None:
-                key = event.result.kind, event.result.target
+            if deed.result is not None:
+                key = deed.result.kind, deed.result.target
                 if 0 < runs.get(key, 0) < changed_at:
-                    found.append(_gone(runs[key], "run_again", event.result.target, (changed_at, number)))
+                    found.append(_gone(runs[key], "run_again", deed.result.target, (changed_at, number)))
                 runs[key] = number
-            for path in event.changed:
+            for path in deed.changed:
                 changed_at = number
                 if isinstance(operation, WriteFile | Delete):
                     kind = "deleted" if isinstance(operation, Delete) else "overwritten"
@@ -247,22 +258,22 @@ def unused_evidence(recording: Recording) -> list[Signal]:
     """
     last: dict[str, int] = {}
     changed_at = 0
-    for number, events in enumerate(recording.events, start=1):
-        for event in events:
-            for path in event.changed:
+    for number, deeds in enumerate(recording.deeds, start=1):
+        for deed in deeds:
+            for path in deed.changed:
                 last[path] = changed_at = number
     if not changed_at:
         return []
     found = []
-    for number, events in enumerate(recording.events, start=1):
-        for event in events:
-            operation = event.operation
-            if isinstance(operation, Read) and event.happened and is_answered(event.observation):
+    for number, deeds in enumerate(recording.deeds, start=1):
+        for deed in deeds:
+            operation = deed.operation
+            if isinstance(operation, Read) and deed.happened and is_answered(deed.observation):
                 path = operation.path
                 if not is_outside(path) and is_source(path) and last.get(path, 0) < number:
                     reason = f"reads {short(path)}; no later step changes it"
                     found.append(Signal(step=number, name="unused_evidence", kind="read", paths=(path,), reason=reason))
-            result = event.result
+            result = deed.result
             if result is not None and result.outcome == "failed" and changed_at <= number:
                 reason = f"{short(result.command or result.target)} fails; nothing is changed after it"
                 paths = result.failing[:8]

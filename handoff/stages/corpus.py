@@ -7,13 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from handoff import corpus
-from handoff.adapters import git_branch
+from handoff.adapters.git_branch import FORMAT, Branch
 from handoff.errors import StateError
 from handoff.identity import identify
-from handoff.lake import Written
+from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
+from handoff.states.branches import read_branch, repository_name
 from handoff.states.commits import commit_states
 from handoff.states.replay import replay_all
 from handoff.states.repositories import Repositories, Repository
@@ -25,6 +28,30 @@ Progress = Callable[[int, int], None]
 def content_key(paths: tuple[str, ...]) -> str:
     """A hash of a shard's files by content: the same bytes under another name are the same shard."""
     return corpus.fingerprint([Path(path) for path in paths])
+
+
+def add_branches(
+    project: Project,
+    shard: str,
+    source: Path,
+    branches: Sequence[str],
+    *,
+    repo: str | None = None,
+    base: str | None = None,
+    task: str | None = None,
+) -> list[Branch]:
+    """Make a shard of branches of a local repository: one record each, written down in the data folder.
+
+    ``repo``: its name in the tables; default: from the URL it was cloned from. The commits decide the file's bytes, so
+    the shard is read again when the branches have moved and this is called again. Errors: see ``read_branch``.
+    """
+    path = project.branch_file(shard)
+    repo = repo or repository_name(source)
+    with Repositories(project.git, {repo: source}) as repositories:
+        records = [read_branch(repositories, repo, source, branch, base=base, task=task) for branch in branches]
+    write_file(path, b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+    project.add_shard(shard, (str(path),), {repo: str(source.resolve())})
+    return records
 
 
 def raw_trajectories(project: Project, shard: str, progress: Progress | None = None) -> Written:
@@ -81,7 +108,7 @@ class _Opened:
         self._repositories = repositories
         self._by_name: dict[str, Repository | StateError] = {}
         self.order = [head["trajectory_id"] for head in heads]
-        self.branches = frozenset(head["trajectory_id"] for head in heads if head["format"] == git_branch.FORMAT)
+        self.branches = frozenset(head["trajectory_id"] for head in heads if head["format"] == FORMAT)
         self.stores: dict[Path, tuple[Repository, list[str]]] = {}
         """Git folder → the repository and its trajectories."""
         self.missing: dict[str, str] = {}

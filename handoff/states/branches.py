@@ -18,18 +18,18 @@ import re
 import subprocess
 import tempfile
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from handoff.adapters.git_branch import VERSION, Branch, Commit
+from handoff.adapters.git_branch import VERSION, Branch, Commit, trajectory_of
 from handoff.errors import InputError, StateError
 from handoff.framing import label
 from handoff.states.commits import CommitObject, read_commit
 from handoff.states.objects import EMPTY_TREE
 from handoff.states.repositories import TRUSTED, Repositories, Repository, git_environment, git_program, run_git
+from handoff.trajectory import Trajectory
 
 MOST_COMMITS = 1_000
 """Commits of one branch. A longer one is the history of a project and no piece of work."""
@@ -100,11 +100,11 @@ def repository_name(source: Path) -> str:
     return label(folder.parent if folder.name == ".git" else folder).rsplit("/", 1)[-1].removesuffix(".git")
 
 
-@contextmanager
-def mirrored(source: Path, repo: str) -> Iterator[Repositories]:
-    """A mirror of ``source`` for the time of a look."""
+def look_at(source: Path, branch: str, *, base: str | None = None) -> Trajectory:
+    """One branch as a run, through a mirror that is gone afterwards. Errors: see ``read_branch``."""
+    repo = repository_name(source)
     with tempfile.TemporaryDirectory() as folder, Repositories(Path(folder), {repo: source}) as repositories:
-        yield repositories
+        return trajectory_of(read_branch(repositories, repo, source, branch, base=base))
 
 
 def read_branch(
@@ -145,7 +145,7 @@ def read_branch(
     return Branch(
         format=VERSION,
         repo=repo,
-        branch=os.fsencode(branch).decode("utf-8", "replace"),
+        branch=tip if tip.startswith(branch) else os.fsencode(branch).decode("utf-8", "replace"),
         base=first,
         task=task or described or commits[0].message.partition("\n")[0].strip(),
         task_from="user" if task else "merge commit" if described else "first commit",
@@ -309,5 +309,7 @@ def _output(repository: Repository, before: str, after: str, large: str, limit: 
             process.kill()
             return data
     if process.returncode:
-        raise StateError(f"git cannot compare {before} and {after}: the clone lacks some of their files; fetch it whole")
+        raise StateError(
+            f"git cannot compare {before} and {after}: the clone lacks some of their files; fetch it whole"
+        )
     return data

@@ -40,10 +40,10 @@ RULES = "extractive"
 """The author of a summary or note that rules wrote."""
 
 _PREAMBLE = (
-    "You are taking over a software task that {somebody} began. The repository is in the state in which {they} left it: "
-    "{their} changes are uncommitted in the work tree. What you are told about {their} work, if anything, comes next "
-    "and then the original task. Notes can be incomplete, out of date or wrong; the repository decides. Continue from "
-    "here, keep what is already right, and submit when the task is done."
+    "You are taking over a software task that {somebody} began. The repository is in the state in which {they} left "
+    "it: {their} changes are uncommitted in the work tree. What you are told about {their} work, if anything, comes "
+    "next and then the original task. Notes can be incomplete, out of date or wrong; the repository decides. Continue "
+    "from here, keep what is already right, and submit when the task is done."
 )
 PREAMBLE = _PREAMBLE.format(somebody="another agent", they="that agent", their="its")
 """Every successor of an agent gets this first, also under ``repo``."""

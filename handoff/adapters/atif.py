@@ -1,0 +1,554 @@
+"""Agent Trajectory Interchange Format (ATIF) documents, 1.0 to 1.8, as Harbor and its converters write them.
+
+::
+
+    {"schema_version": "ATIF-v1.8", "session_id": "s1", "agent": {"name": "terminus-2", "version": "2.0.0"}, "steps": [
+      {"step_id": 1, "source": "user", "message": "Fix …"},
+      {"step_id": 2, "source": "agent", "message": "Look first.", "reasoning_content": "…",
+       "tool_calls": [{"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}],
+       "observation": {"results": [{"source_call_id": "c1", "content": "setup.py"}]},
+       "metrics": {"prompt_tokens": 520, "cached_tokens": 200, "completion_tokens": 80, "cost_usd": 0.0004}}]}
+
+An agent step is one reply with its results. Results without a call's id answer by position where the counts agree;
+one result for several calls is a terminal's screen, which stands at the last of them. Where no step has calls, they are
+read from the text in one of the syntaxes of ``calls.py``. What comes back for a reply without calls is the scaffold
+speaking.
+
+Embedded subagents, and Claude Code's sidechain steps in the main list, are runs of their own. A subagent in another file
+is named in the facts; its path is never opened. Leading ``is_copied_context`` replies are ``copied_steps``: the format
+asks every consumer to keep them out of training targets. The standard forbids unknown keys, so what it has no field for
+is read from the ``extra`` of our own export (``handoff/exports/atif.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from handoff.adapters import harness, values
+from handoff.adapters.calls import TEXT_SYNTAXES, Reading, ending
+from handoff.adapters.conversation import Conversation, Role
+from handoff.errors import RecordError
+from handoff.framing import Record
+from handoff.framing.losses import NOTHING, Repeated, Upkeep
+from handoff.identity import canonical_json
+from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Step, Trajectory, Usage
+
+_COMPACTION = re.compile(r"summari[sz]|compact|condens", re.IGNORECASE)
+_CONTINUED = re.compile(r"(.*)-cont-(\d{1,6})")
+
+
+class Source(msgspec.Struct, gc=False):
+    """Where an image or a sound lies."""
+
+    media_type: str | None = None
+    path: str | None = None
+    duration_sec: Upkeep = NOTHING
+
+
+class Part(msgspec.Struct, gc=False):
+    """One part of a multimodal text."""
+
+    type: str | None = None
+    text: str | None = None
+    source: Source | None = None
+
+
+Content = str | list[Part] | None
+
+
+class ReferenceExtra(msgspec.Struct, gc=False):
+    """``extra`` of a reference to a subagent."""
+
+    summary: str | None = None
+
+
+class Reference(msgspec.Struct, gc=False):
+    """A subagent's run, embedded or in another file."""
+
+    trajectory_id: str | None = None
+    session_id: str | None = None
+    trajectory_path: str | None = None
+    extra: ReferenceExtra | None = None
+
+
+class ResultExtra(msgspec.Struct, gc=False):
+    """``extra`` of a result, as our export writes it."""
+
+    exit_code: Any = None
+    is_error: Any = None
+    call_id: str | None = None
+
+
+class Result(msgspec.Struct, gc=False):
+    """What came back for one call, or for the step."""
+
+    source_call_id: str | None = None
+    content: Content = None
+    subagent_trajectory_ref: list[Reference] | Reference | None = None
+    extra: ResultExtra | None = None
+
+
+class Seen(msgspec.Struct, gc=False):
+    """``observation``."""
+
+    results: list[Result] | None = None
+
+
+class CallExtra(msgspec.Struct, gc=False):
+    """``extra`` of a call, as our export writes it."""
+
+    call_id: str | None | msgspec.UnsetType = msgspec.UNSET
+    """The predecessor's own id; ``null``: its source has none."""
+    text: str | None = None
+    """Arguments that are no JSON object."""
+    missing: Missing | None = None
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """One call."""
+
+    tool_call_id: str | None = None
+    function_name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    extra: CallExtra | None = None
+
+
+class Metrics(msgspec.Struct, gc=False):
+    """Tokens and cost of a step; ``prompt_tokens`` includes the cached ones."""
+
+    prompt_tokens: Any = None
+    cached_tokens: Any = None
+    completion_tokens: Any = None
+    cost_usd: Any = None
+
+
+class StepExtra(msgspec.Struct, gc=False):
+    """``extra`` of a step, as Harbor's converters and our export write it."""
+
+    note: Upkeep = NOTHING
+    is_sidechain: Any = None
+    tool_result_is_error: Any = None
+    tool_use_name: Repeated = NOTHING
+    raw_arguments: Repeated = NOTHING
+    metadata: Repeated = NOTHING
+    role: Role | None = None
+    boundary: Boundary | None = None
+    timestamp: str | None = None
+    metrics: Metrics | None = None
+
+
+class Turn(msgspec.Struct, gc=False):
+    """One entry of ``steps``."""
+
+    source: str
+    message: Content = None
+    step_id: Upkeep = NOTHING
+    timestamp: Any = None
+    model_name: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    observation: Seen | None = None
+    metrics: Metrics | None = None
+    llm_call_count: Any = None
+    is_copied_context: Any = None
+    extra: StepExtra | None = None
+
+
+class AgentExtra(msgspec.Struct, gc=False):
+    """``agent.extra``: what Harbor's agents write there."""
+
+    parser: str | None = None
+    temperature: Any = None
+    agent_class: str | None = None
+    continuation_index: Any = None
+    summarization_index: Any = None
+    parent_session_id: str | None = None
+    cwds: list[str] | None = None
+    git_branches: list[str] | None = None
+
+
+class Agent(msgspec.Struct, gc=False):
+    """``agent``."""
+
+    name: str | None = None
+    version: str | None = None
+    model_name: str | None = None
+    tool_definitions: msgspec.Raw = msgspec.Raw(b"null")
+    extra: AgentExtra | None = None
+
+
+class Origin(msgspec.Struct, gc=False):
+    """``extra.origin`` of our own export."""
+
+    task_id: str | None = None
+    repo: str | None = None
+    base_commit: str | None = None
+    licence: str | None = None
+    split: str | None = None
+
+
+class RootExtra(msgspec.Struct, gc=False):
+    """``extra`` of a document."""
+
+    origin: Origin | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    base_commit: str | None = None
+    repo: str | None = None
+    task_id: str | None = None
+
+
+class Totals(msgspec.Struct, gc=False):
+    """``final_metrics``."""
+
+    total_prompt_tokens: Any = None
+    total_completion_tokens: Any = None
+    total_cached_tokens: Any = None
+    total_cost_usd: Any = None
+    total_steps: Upkeep = NOTHING
+
+
+class Document(msgspec.Struct, gc=False):
+    """One run."""
+
+    steps: list[Turn]
+    agent: Agent | None = None
+    schema_version: str | None = None
+    session_id: str | None = None
+    trajectory_id: str | None = None
+    final_metrics: Totals | None = None
+    continued_trajectory_ref: str | None = None
+    notes: str | None = None
+    extra: RootExtra | None = None
+    subagent_trajectories: list[Document] | None = None
+
+
+class Atif:
+    """Reads ATIF documents."""
+
+    format = "atif"
+
+    def recognises(self, record: Record) -> bool:
+        """By ``schema_version``."""
+        return (record.peek("schema_version") or "").startswith("ATIF-v")
+
+    def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
+        """The run, then those of its subagents; ``RecordError`` when the document holds no reply of its agent."""
+        document = record.decode(Document)
+        runs = []
+        for path, found, parent in _documents(document):
+            for place, turns, above in _strands(found):
+                try:
+                    runs.append(_run(found, turns, parent or above, place, path, record))
+                except RecordError as error:
+                    if found is document and place == "main":
+                        raise
+                    record.problem(error)
+        return tuple(runs)
+
+
+def _documents(document: Document) -> Iterator[tuple[str, Document, str | None]]:
+    """(path, document, parent's session) of a document and all below it, parents first."""
+    waiting: list[tuple[str, Document, str | None]] = [("$", document, None)]
+    for path, found, parent in waiting:
+        yield path, found, parent
+        for position, child in enumerate(found.subagent_trajectories or []):
+            waiting.append((f"{path}.subagent_trajectories[{position}]", child, _name(found)))
+
+
+def _strands(document: Document) -> Iterator[tuple[str, list[Turn], str | None]]:
+    """The main line and, apart from it, the sidechain steps that Harbor's Claude Code converter puts before it."""
+    side = [turn for turn in document.steps if turn.extra is not None and turn.extra.is_sidechain is True]
+    if not side or len(side) == len(document.steps):
+        yield "main", document.steps, None
+        return
+    yield "main", [turn for turn in document.steps if turn.extra is None or turn.extra.is_sidechain is not True], None
+    yield "sidechain", side, _name(document)
+
+
+def _name(document: Document) -> str | None:
+    return document.session_id or document.trajectory_id or None
+
+
+def _run(
+    document: Document, turns: list[Turn], parent: str | None, place: str, path: str, record: Record
+) -> Trajectory:
+    talk = _Talk(turns)
+    for turn in turns:
+        talk.add(turn, f"{path}.steps")
+    steps = talk.steps()
+    task = next((m.text for m in talk.preamble if m.role == "user"), "")
+    if not steps or not task:
+        raise RecordError(
+            "No step of the agent is in it." if task else "No user step comes before the agent's first, so the task is missing.",
+            field=f"{path}.steps",
+            remedy="The run ended before its first reply, or the export lost a part; leave it out or export it again.",
+        )
+    agent = document.agent or Agent()
+    about = agent.extra or AgentExtra()
+    extra = document.extra or RootExtra()
+    origin = extra.origin or Origin()
+    is_main = place == "main"
+    session = _name(document) if is_main else None
+    task_id = origin.task_id or extra.task_id
+    return Trajectory(
+        format="atif",
+        task_id=values.task_of(task_id),
+        task=task,
+        repo=origin.repo or extra.repo or values.repository_of(task_id),
+        base_commit=values.commit(origin.base_commit or extra.base_commit),
+        agent=agent.name,
+        model=agent.model_name,
+        licence=origin.licence,
+        split=values.split(origin.split),
+        tools=_tools(agent.tool_definitions),
+        preamble=tuple(talk.preamble),
+        steps=steps,
+        session=session,
+        parent=parent or about.parent_session_id,
+        continues=_continues(session, about) if is_main else None,
+        copied_steps=talk.copied,
+        outcome=Outcome(ended=_ended(document, steps)),
+        source=canonical_json(_facts(document, talk, record, path)).decode(),
+    )
+
+
+class _Talk(Conversation):
+    """The steps of one line of a document as a conversation."""
+
+    def __init__(self, turns: list[Turn]) -> None:
+        super().__init__()
+        self.copied = 0
+        self.syntax = _syntax(turns)
+        self.subagents: list[list[Any]] = []
+        self.call_counts: dict[str, int] = {}
+        self._own_ids: dict[str, str | None] = {}
+        self._replies = 0
+        self._is_leading = True
+        self._was_compacted = False
+
+    def steps(self) -> tuple[Step, ...]:
+        """The finished steps, with the call ids that a predecessor's source had."""
+        steps = super().steps()
+        return tuple([_with_ids(step, self._own_ids) for step in steps]) if self._own_ids else steps
+
+    def add(self, turn: Turn, where: str) -> None:
+        """The next entry of ``steps``."""
+        if turn.source == "agent":
+            self._reply(turn)
+        elif turn.source in ("user", "system"):
+            self._heard(turn)
+        else:
+            raise RecordError(
+                f"Unknown source {turn.source[:40]!r}.", field=f"{where}[].source", remedy="It is system, user or agent."
+            )
+
+    def _reply(self, turn: Turn) -> None:
+        self._replies += 1
+        if turn.is_copied_context is True and self._is_leading:
+            self.copied += 1
+        else:
+            self._is_leading = False
+        if turn.llm_call_count not in (None, 1):
+            self.call_counts[str(self._replies)] = values.whole(turn.llm_call_count) or 0
+        extra = turn.extra or StepExtra()
+        said, actions = _text(turn.message), self._actions(turn.tool_calls or [])
+        if not actions and self.syntax is not None:
+            said, actions = self.syntax(said)
+        metrics = turn.metrics or extra.metrics
+        self.reply(
+            said,
+            thought=turn.reasoning_content or "",
+            actions=actions,
+            model=turn.model_name,
+            usage=_usage(metrics),
+            cost=values.real(metrics.cost_usd) if metrics is not None else None,
+            timestamp=values.stamp(turn.timestamp) or extra.timestamp,
+        )
+        self._results(turn, values.flag(extra.tool_result_is_error))
+        for call, action in zip(turn.tool_calls or (), actions, strict=False):
+            if call.extra is not None and call.extra.missing not in (None, "none"):
+                self.result(action.call_id, "", missing=call.extra.missing)
+        if extra.boundary is not None:
+            self.boundary(extra.boundary)
+
+    def _actions(self, calls: list[ToolCall]) -> tuple[Action, ...]:
+        actions = []
+        for call in calls:
+            extra = call.extra or CallExtra()
+            if call.tool_call_id and extra.call_id is not msgspec.UNSET:
+                self._own_ids[call.tool_call_id] = extra.call_id
+            data = bytes(call.arguments)
+            text = extra.text if extra.text is not None else data.decode("utf-8", "replace")
+            actions.append(
+                Action(
+                    call_id=call.tool_call_id or None,
+                    tool=call.function_name or "",
+                    arguments="{}" if text in ("null", "") and extra.text is None else text,
+                    is_text=extra.text is not None or data[:1] not in (b"{", b"n"),
+                )
+            )
+        return tuple(actions)
+
+    def _results(self, turn: Turn, error: bool | None) -> None:
+        results = (turn.observation.results if turn.observation is not None else None) or []
+        self._note_subagents(results)
+        told = [result for result in results if result.content is not None]
+        unnamed = sum(not result.source_call_id for result in told)
+        for result in told:
+            text, code, flag = harness.unwrap(_text(result.content))
+            extra = result.extra or ResultExtra()
+            if extra.exit_code is not None:
+                code = harness.known_code(values.whole(extra.exit_code, 31))
+            flag = values.flag(extra.is_error) if extra.is_error is not None else error if error is not None else flag
+            if extra.call_id is not None:
+                self.orphan(extra.call_id, text, exit_code=code, error=flag)
+            elif result.source_call_id:
+                self.result(result.source_call_id, text, exit_code=code, error=flag)
+            elif self.awaits_result and not harness.is_notice(text):
+                if unnamed == 1:
+                    self.screen(text, exit_code=code, error=flag)
+                else:
+                    self.result(None, text, exit_code=code, error=flag)
+            else:
+                if harness.is_notice(text):
+                    self.refuse()
+                self.message("harness", text)
+
+    def _heard(self, turn: Turn) -> None:
+        extra = turn.extra or StepExtra()
+        text = _text(turn.message)
+        is_system = turn.source == "system"
+        if is_system and self.steps_begun and _COMPACTION.search(text[:2_000]):
+            self.boundary("compaction")
+            self._was_compacted = True
+        role: Role
+        if extra.role is not None:
+            role = extra.role
+        elif is_system:
+            role = "harness" if self.preamble or self.steps_begun else "system"
+        elif harness.is_notice(text) and self.steps_begun:
+            role = "harness"
+        elif self.preamble and (self._was_compacted or harness.is_summary(text)):
+            role = "context_summary"
+        else:
+            role = "user"
+        self._was_compacted = self._was_compacted and is_system
+        if text:
+            self.message(role, text)
+        results = (turn.observation.results if turn.observation is not None else None) or []
+        self._note_subagents(results)
+        for result in results:
+            if result.content:
+                self.message("harness", _text(result.content))
+
+    def _note_subagents(self, results: list[Result]) -> None:
+        for result in results:
+            found = result.subagent_trajectory_ref
+            for reference in [found] if isinstance(found, Reference) else found or []:
+                name = reference.session_id or reference.trajectory_id or reference.trajectory_path
+                if name:
+                    self.subagents.append([self._replies, name[:200]])
+
+
+def _with_ids(step: Step, ids: dict[str, str | None]) -> Step:
+    def own(call_id: str | None) -> str | None:
+        return ids.get(call_id, call_id) if call_id is not None else None
+
+    return msgspec.structs.replace(
+        step,
+        actions=tuple([msgspec.structs.replace(action, call_id=own(action.call_id)) for action in step.actions]),
+        observations=tuple([msgspec.structs.replace(seen, call_id=own(seen.call_id)) for seen in step.observations]),
+    )
+
+
+def _syntax(turns: list[Turn]) -> Any:
+    """The text syntax of a run none of whose replies has calls of its own."""
+    replies = [turn for turn in turns if turn.source == "agent"]
+    if any(turn.tool_calls for turn in replies):
+        return None
+    for _, mark, reader in TEXT_SYNTAXES:
+        for turn in replies:
+            text = _text(turn.message)
+            reading: Reading = reader(text) if mark in text else ("", ())
+            if reading[1]:
+                return reader
+    return None
+
+
+def _text(content: Content) -> str:
+    if isinstance(content, list):
+        return "\n".join(
+            part.text or ""
+            if part.source is None
+            else values.media(part.type or "media", part.source.path, part.source.media_type)
+            for part in content
+        )
+    return content or ""
+
+
+def _usage(metrics: Metrics | None) -> Usage | None:
+    if metrics is None:
+        return None
+    return values.usage(
+        values.UsageRow(
+            prompt_tokens=metrics.prompt_tokens,
+            cached_tokens=metrics.cached_tokens,
+            completion_tokens=metrics.completion_tokens,
+        )
+    )
+
+
+def _tools(raw: msgspec.Raw) -> str | None:
+    data = bytes(raw).strip()
+    return data.decode("utf-8", "replace") if data[:1] == b"[" and data != b"[]" else None
+
+
+def _continues(session: str | None, about: AgentExtra) -> str | None:
+    """Terminus names the session of a continuation after the one it goes on from."""
+    if session is None or not values.whole(about.continuation_index):
+        return None
+    found = _CONTINUED.fullmatch(session)
+    if found is None:
+        return session
+    number = int(found[2])
+    return found[1] if number <= 1 else f"{found[1]}-cont-{number - 1}"
+
+
+def _ended(document: Document, steps: tuple[Step, ...]) -> Ending | None:
+    return None if document.continued_trajectory_ref else ending(steps)
+
+
+def _facts(document: Document, talk: _Talk, record: Record, path: str) -> dict[str, Any]:
+    agent = document.agent or Agent()
+    about = agent.extra or AgentExtra()
+    extra = document.extra or RootExtra()
+    totals = document.final_metrics or Totals()
+    sums = {name: values.real(getattr(totals, name)) for name in Totals.__struct_fields__ if name != "total_steps"}
+    base_ref = (document.extra or RootExtra()).base_commit
+    facts: dict[str, Any] = {
+        "schema_version": document.schema_version,
+        "agent_version": agent.version,
+        "agent_class": about.agent_class,
+        "parser": about.parser,
+        "temperature": values.real(about.temperature),
+        "summarization_index": values.whole(about.summarization_index),
+        "cwds": sorted(set(about.cwds or [])) or ([extra.cwd] if extra.cwd else None),
+        "branches": sorted(set(about.git_branches or [])) or ([extra.git_branch] if extra.git_branch else None),
+        "base_ref": base_ref if base_ref and not values.commit(base_ref) else None,
+        "trajectory_id": document.trajectory_id if document.session_id else None,
+        "continued_in": document.continued_trajectory_ref,
+        "subagents": talk.subagents or None,
+        "llm_call_counts": talk.call_counts or None,
+        "totals": {name: number for name, number in sums.items() if number} or None,
+        "repairs": record.repairs or None,
+    }
+    if document.notes and len(document.notes) <= 500:
+        facts["notes"] = document.notes
+    elif document.notes:
+        record.lost(f"{path}.notes")
+    return {key: value[:500] if isinstance(value, str) else value for key, value in facts.items() if value is not None}
