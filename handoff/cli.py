@@ -162,16 +162,16 @@ def ingest(
     from handoff.corpus import files
     from handoff.project import Project, shard_name
     from handoff.stages import corpus, handoffs
+    from handoff.states.branches import repository_name
 
     project = Project(data_folder(data))
     mapping = _pairs(repository or [])
     if branch:
         if len(paths) > 1:
             raise InputError("--branch reads one repository at a time; name one folder")
-        name = (
-            shard or "-".join(shard_name(part.replace(".", "-")) for part in (paths[0].resolve().name, *branch))[:100]
-        )
-        repo = next((repo for repo, place in mapping.items() if place == str(paths[0].resolve())), None)
+        places = {place: repo for repo, place in mapping.items()}
+        repo = places.get(str(paths[0].resolve())) or repository_name(paths[0])
+        name = shard or shard_name("-".join((repo.rpartition("/")[2], *branch)).replace(".", "-"))[:100]
         wanted = _text(task) if task else None
         print_branches(corpus.add_branches(project, name, paths[0], branch, repo=repo, base=base, task=wanted))
     else:

@@ -144,6 +144,42 @@ SCHEMAS: dict[str, pa.Schema] = {
         status=pa.string(),  # verified, divergent, partial, unverifiable
         reason=pa.string(),
     ),
+    # One signal of one step, docs/science.md §14. Partition: shard. Sealed: no view and no successor sees it.
+    "quality_signals": _schema(
+        trajectory_id=pa.string(),
+        step=pa.int32(),
+        signal=pa.string(),  # redundant, useless, expired, unused_evidence, loop, failed_call, …
+        rule=pa.string(),  # which of the signal's rules holds
+        looks_ahead=pa.bool_(),  # later steps decide it
+        shown_by=pa.list_(pa.int32()),  # other steps that show it
+        paths=_STRINGS,  # files, references or addresses that it is about
+        reason=pa.string(),  # in words
+        risk=pa.int32(),  # of risky: kinds of risk met up to this step
+    ),
+    # One run's quality. Partition: shard.
+    "run_quality": _schema(
+        trajectory_id=pa.string(),
+        n_steps=pa.int32(),
+        redundant=pa.int32(),  # steps with this signal; so are the next eight
+        useless=pa.int32(),
+        expired=pa.int32(),
+        unused_evidence=pa.int32(),
+        loop=pa.int32(),
+        failed_call=pa.int32(),
+        response_ignored=pa.int32(),
+        risky=pa.int32(),
+        peek=pa.int32(),
+        understanding=pa.float64(),  # share of answers that were heeded; null when there was none
+        n_responses=pa.int32(),
+        planning=pa.float64(),  # share of calls after an answer that were no bad call; null when there was none
+        n_plans=pa.int32(),
+        risks=_STRINGS,  # kinds of risk met
+        leak_step=pa.int32(),  # it saw, or meant to see, history beyond the base: its outcome counts for nothing
+        leak=pa.string(),  # what it did there; null when not leaked
+        failures=pa.list_(
+            pa.struct([("category", pa.string()), ("steps", pa.list_(pa.int32())), ("reason", pa.string())])
+        ),  # null when the run is not known to have failed
+    ),
     # One handoff point. Partition: shard.
     "injected_handoffs": _schema(
         point_id=pa.string(),

@@ -63,6 +63,8 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     """Inside a branch, loop or function, or after ``||``: it may have run not at all, or many times."""
     is_certain: bool = True
     """False when the grammar could not read the whole line."""
+    owns_status: bool = True
+    """False when it is negated or in the background: its exit code is then not that of the line."""
 
 
 def commands(line: str) -> tuple[Command, ...]:

@@ -1,9 +1,9 @@
 """Actions: what a recorded call does, the key it is compared by, and what came of it (``docs/science.md §4``).
 
-``interpret`` turns a call into operations: ``tools.py`` knows the structured tools, ``lines.py`` and ``programs.py``
-the shell. ``operations.py`` holds the union and the keys, ``paths.py`` what lies in the repository, ``outcomes.py``
-whether an edit happened and a validation passed. Nothing here sees a disk: applying operations to files is in
-``states/``.
+``interpret`` turns a call into operations: ``tools.py`` knows the structured tools, ``windowed.py`` SWE-agent's editor,
+``lines.py`` and ``programs/`` the shell, ``commits.py`` the commits of a branch. ``operations.py`` holds the union and
+the keys, ``paths.py`` what lies in the repository, ``outcomes.py`` whether an edit happened and a validation passed.
+Nothing here sees a disk: applying operations to files is in ``states/``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from handoff.actions.operations import (
     InsertLines,
     Install,
     Key,
+    LineEdit,
     ListFiles,
     MakeDirectory,
     Move,
@@ -33,6 +34,7 @@ from handoff.actions.operations import (
     Run,
     Search,
     SetMode,
+    StreamEdit,
     Undo,
     Validate,
     Vcs,
@@ -58,6 +60,7 @@ __all__ = [
     "InsertLines",
     "Install",
     "Key",
+    "LineEdit",
     "ListFiles",
     "MakeDirectory",
     "Move",
@@ -70,6 +73,7 @@ __all__ = [
     "Run",
     "Search",
     "SetMode",
+    "StreamEdit",
     "Undo",
     "Validate",
     "Validation",

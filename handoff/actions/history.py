@@ -49,7 +49,7 @@ def history(steps: Sequence[Step], context: Context) -> list[Event]:
         answers = step.observations
         for place, action in enumerate(step.actions):
             answer = answers[place] if place < len(answers) and not answers[place].is_orphan else NO_OBSERVATION
-            operations, context = interpret(action, context)
+            operations, context = interpret(action, context, answer)
             refused = bool(operations) and did_not_happen(action, answer)
             for operation in operations:
                 result = validation(operation, answer) if isinstance(operation, Validate) else None

@@ -1,12 +1,14 @@
 """A shell line read as operations: wrappers, ``cd``, redirections, pipelines.
 
-What one program does is in ``programs.py``.
+What one program does is in ``programs/``.
 
 Redirections and heredocs write files when their text is known, and are ``Opaque`` with the file's path when it is not.
 A command that may have run not at all, or many times (branches, loops, after ``||``) changes files opaquely.
 """
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 
@@ -21,55 +23,24 @@ from handoff.actions.operations import (
     changed_paths,
 )
 from handoff.actions.paths import Context, is_outside, is_unknown, resolve, with_folder
-from handoff.actions.programs import Call, operations_of, unwrapped
+from handoff.actions.programs import operations_of
+from handoff.actions.programs.call import Call
+from handoff.actions.programs.wrappers import unwrapped
 from handoff.shell import Command, Word, commands
 
 Result = tuple[tuple[Operation, ...], Context]
 _DEEPEST = 6
-_NO_EFFECT = frozenset(
-    [
-        "cd",
-        "pushd",
-        "popd",
-        "export",
-        "set",
-        "unset",
-        "true",
-        "false",
-        ":",
-        "exit",
-        "return",
-        "echo",
-        "printf",
-        "sleep",
-        "wait",
-        "source",
-        ".",
-        "alias",
-        "shopt",
-        "ulimit",
-        "trap",
-        "test",
-        "[",
-        "[[",
-        "local",
-        "declare",
-        "readonly",
-        "typeset",
-        "read",
-        "clear",
-        "break",
-        "continue",
-        "umask",
-        "hash",
-        "type",
-        "which",
-        "command",
-    ]
+"""Lines inside lines (``bash -c``) that are followed."""
+_SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash"))
+_SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"))
+_QUIET = frozenset(
+    ("cd", "pushd", "popd", "export", "set", "true", ":", "source", ".", "sleep", "mkdir", "rm", "touch")
 )
-_TAILS = frozenset(
-    ("head", "tail", "less", "more", "cat", "tee", "sort", "uniq", "wc", "cut", "tr", "nl", "column", "fold")
-)
+"""Programs that print nothing, as a rule."""
+_SURE = frozenset(("echo", "printf", "true", ":", "pwd", "date"))
+"""Programs that succeed, whatever happened before."""
+_PASSING_ON = frozenset(("cat", "tail", "tee"))
+"""Ends of a pipe that read all of it and succeed."""
 
 
 def interpret_line(line: str, context: Context) -> Result:
@@ -84,38 +55,41 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
     parts = commands(line)
     found: list[Operation] = []
     folders: dict[tuple[int, ...], Context] = {(): context}
-    last = len(parts) - 1
+    left: list[Context] = []
+    pipes_fail = False
     for number, part in enumerate(parts):
         here = _folder(folders, part.scope)
         words = unwrapped(part.words)
         program = _program(words)
-        if program == "cd" or program == "pushd":
+        if program in ("cd", "pushd", "popd"):
             if part.length == 1 and not part.is_conditional:
-                folders[part.scope] = _changed_folder(words, here)
+                left += [here] if program == "pushd" else []
+                is_back = program == "popd" and bool(left)
+                folders[part.scope] = left.pop() if is_back else _changed_folder(words, here)
             continue
-        inner = _inner_line(words, part)
-        if inner is not None and depth < _DEEPEST:
-            operations, _ = _interpret(inner, here, depth + 1)
-            made = list(operations)
+        if program == "set" and any(word.text == "pipefail" for word in words):
+            pipes_fail = True
+        inner = _inner_line(words, part) if depth < _DEEPEST else None
+        if inner is not None:
+            made = list(_interpret(inner, here, depth + 1)[0])
+            made += _redirected(part, words, program, here, parts)
         else:
             made = _of_command(part, words, program, here, parts)
         if part.is_conditional or not part.is_certain:
             made = [_clouded(operation, part) for operation in made]
-        if number != last or part.position != part.length - 1:
-            made = [_without_code(o) if isinstance(o, Validate) else o for o in made]
+        if any(isinstance(operation, Validate) for operation in made) and not _decides(parts, number, pipes_fail):
+            made = [_without_code(operation) for operation in made]
         if part.position + 1 < part.length and program not in ("echo", "printf", "cat"):
-            made = [o for o in made if not (isinstance(o, Read) and o.is_alone)] + [
-                msgspec.structs.replace(o, is_alone=False) for o in made if isinstance(o, Read) and o.is_alone
-            ]
+            made = [_not_alone(operation) for operation in made]
         found += made
-    if len(parts) > 1 and sum(_speaks(p) for p in parts) != 1:
-        found = [msgspec.structs.replace(o, is_alone=False) if isinstance(o, Read) and o.is_alone else o for o in found]
+    if len(parts) > 1 and sum(_speaks(part) for part in parts) != 1:
+        found = [_not_alone(operation) for operation in found]
     return tuple(found), folders[()]
 
 
 def _speaks(part: Command) -> bool:
     """Whether the command may print into the observation."""
-    return bool(part.words) and part.words[0].text not in ("cd", "export", "set", "true", ":", "source", ".")
+    return bool(part.words) and part.words[0].text not in _QUIET
 
 
 def _folder(folders: dict[tuple[int, ...], Context], scope: tuple[int, ...]) -> Context:
@@ -125,38 +99,52 @@ def _folder(folders: dict[tuple[int, ...], Context], scope: tuple[int, ...]) -> 
 
 
 def _program(words: tuple[Word, ...]) -> str:
+    """The program's name, without the folder of a system's program."""
     if not words:
         return ""
     name = words[0].text
     return name.rsplit("/", 1)[-1] if "/" in name and not name.startswith("./") else name
 
 
+_TOP_LEVEL = re.compile(r"\$\(git rev-parse --show-toplevel\)")
+
+
 def _changed_folder(words: tuple[Word, ...], here: Context) -> Context:
-    arguments = [w for w in words[1:] if w.text not in ("-P", "-L", "--")]
+    arguments = [word for word in words[1:] if word.text not in ("-P", "-L", "--")]
     if not arguments:
         return msgspec.structs.replace(here, cwd="~")
+    if _TOP_LEVEL.fullmatch(arguments[0].text):
+        return msgspec.structs.replace(here, cwd="")
     if not arguments[0].is_literal or arguments[0].text == "-":
         return msgspec.structs.replace(here, cwd="$unknown")
     return with_folder(here, arguments[0].text)
 
 
-_SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash"))
+def _decides(parts: tuple[Command, ...], number: int, pipes_fail: bool) -> bool:
+    """Whether the exit code of the line is that of command ``number``."""
+    part = parts[number]
+    if not part.owns_status:
+        return False
+    end = number + part.length - part.position
+    if part.position != part.length - 1:
+        rest = parts[number + 1 : end]
+        if not pipes_fail or any(_program(other.words) not in _PASSING_ON for other in rest):
+            return False
+    return all(other.connector == "&&" and _program(other.words) in _SURE for other in parts[end:])
 
 
 def _inner_line(words: tuple[Word, ...], part: Command) -> str | None:
     """The line that ``bash -c`` or ``eval`` would run."""
-    if not words:
-        return None
     name = _program(words)
-    if name == "eval" and all(w.is_literal for w in words):
-        return " ".join(w.text for w in words[1:])
+    if name == "eval" and all(word.is_literal for word in words):
+        return " ".join(word.text for word in words[1:])
     if name not in _SHELLS:
         return None
-    for n, word in enumerate(words[1:], start=1):
+    for place, word in enumerate(words[1:], start=1):
         text = word.text
         if text.startswith("-") and not text.startswith("--") and "c" in text:
-            if n + 1 < len(words) and words[n + 1].is_literal:
-                return words[n + 1].text
+            if place + 1 < len(words) and words[place + 1].is_literal:
+                return words[place + 1].text
             return None
         if not text.startswith(("-", "+")):
             return None
@@ -169,21 +157,43 @@ def _of_command(
     part: Command, words: tuple[Word, ...], program: str, here: Context, parts: tuple[Command, ...]
 ) -> list[Operation]:
     """One simple command: what its program does, then what its redirections write."""
-    outputs = [r for r in part.redirects if r.operator in (">", ">>", ">|", "&>", "&>>") and r.fd in ("", "1")]
-    outputs = [r for r in outputs if r.target.text not in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")]
+    outputs = _outputs(part)
     made: list[Operation] = []
-    if program and (program not in _NO_EFFECT or program in ("source", ".")):
-        is_tail = part.position > 0 and program in _TAILS and program != "tee"
-        is_source = outputs and program == "cat" and part.stdin is not None
-        if not is_tail and not is_source:
-            alone = not outputs and part.length == 1
-            call = Call(words=words, stdin=_input(part, parts), context=here, is_alone=alone)
-            made += operations_of(program, call)
-    if program == "tee":
-        return made
-    for redirect in outputs:
+    if words and not (outputs and program == "cat" and part.stdin is not None):
+        is_alone = not outputs and part.length == 1
+        made = operations_of(Call(words=words, stdin=_input(part, parts), context=here, is_alone=is_alone))
+        if not outputs and not part.position and program in _READING_INPUT and not made:
+            made = [Read(path=resolve(r.target.text, here)) for r in part.redirects if r.operator == "<"]
+    return made if program == "tee" else made + _redirected(part, words, program, here, parts)
+
+
+_READING_INPUT = frozenset(("cat", "head", "tail", "wc", "grep", "sed", "awk", "sort", "jq", "nl", "tr", "cut", "less"))
+
+
+_WRITING = frozenset((">", ">>", ">|", "&>", "&>>"))
+
+
+def _outputs(part: Command) -> list[Word]:
+    """Files that the command's standard output goes to."""
+    return [
+        redirect.target
+        for redirect in part.redirects
+        if redirect.operator in _WRITING and redirect.fd in ("", "1") and redirect.target.text not in _SINKS
+    ]
+
+
+def _redirected(
+    part: Command, words: tuple[Word, ...], program: str, here: Context, parts: tuple[Command, ...]
+) -> list[Operation]:
+    """What the redirections of a command write."""
+    made: list[Operation] = []
+    for redirect in part.redirects:
+        is_copy = redirect.operator == ">&" and redirect.target.text.strip("0123456789-") == ""
+        if is_copy or redirect.operator[:1] == "<" or redirect.target.text in _SINKS:
+            continue
+        is_output = redirect.fd in ("", "1")
         is_append = redirect.operator in (">>", "&>>")
-        text = None if redirect.is_of_group else _output(part, words, program, parts)
+        text = _printed(part, program, words, parts) if is_output and not redirect.is_of_group else None
         made.append(write_of(redirect.target, text, is_append, here, f"output of {program or 'nothing'}"))
     return made
 
@@ -208,7 +218,7 @@ def _input(part: Command, parts: tuple[Command, ...]) -> str | None:
     """What the command reads, when the line itself says it: a literal heredoc, or an ``echo`` before the pipe."""
     if part.stdin is not None:
         return part.stdin.text if part.stdin.is_literal else None
-    if part.position > 0 and not any(r.operator == "<" for r in part.redirects):
+    if part.position > 0 and not any(redirect.operator == "<" for redirect in part.redirects):
         index = next((n for n, other in enumerate(parts) if other is part), 0)
         before = parts[index - 1] if index else None
         if before is not None and before.position == part.position - 1 and not before.redirects:
@@ -216,31 +226,19 @@ def _input(part: Command, parts: tuple[Command, ...]) -> str | None:
     return None
 
 
-def _output(part: Command, words: tuple[Word, ...], program: str, parts: tuple[Command, ...]) -> str | None:
-    if not words and not part.assignments:
-        return ""  # `> file` alone empties it
-    return _printed(part, program, words, parts)
-
-
 def _printed(part: Command, program: str, words: tuple[Word, ...], parts: tuple[Command, ...]) -> str | None:
-    """What ``cat``, ``echo`` or ``printf`` print, when the line says it in full."""
+    """What the command prints, when the line says it in full: nothing, ``cat``, ``echo`` or ``printf``."""
+    if not words:
+        return None if part.assignments else ""  # `> file` alone empties it
     arguments = words[1:]
-    if program == "cat" and all(w.text == "-" for w in arguments):
+    if program == "cat" and all(word.text == "-" for word in arguments):
         return _input(part, parts) if part.stdin is None or part.stdin.is_literal else None
     if program == "true" or program == ":":
         return ""
-    if not all(w.is_literal for w in arguments):
+    if not all(word.is_literal for word in arguments):
         return None
     if program == "echo":
-        texts = [w.text for w in arguments]
-        newline = "\n"
-        while texts and texts[0] in ("-n", "-e", "-E", "-ne", "-en"):
-            if "e" in texts[0] and any("\\" in t for t in texts):
-                return None
-            if "n" in texts[0]:
-                newline = ""
-            texts.pop(0)
-        return " ".join(texts) + newline
+        return _echoed([word.text for word in arguments])
     if program == "printf" and arguments:
         form = arguments[0].text
         if "%" not in form and len(arguments) == 1:
@@ -249,6 +247,17 @@ def _printed(part: Command, program: str, words: tuple[Word, ...], parts: tuple[
         if form in ("%s", "%s\\n", "%s\n") and len(arguments) == 2:
             return arguments[1].text + ("\n" if len(form) > 2 else "")
     return None
+
+
+def _echoed(texts: list[str]) -> str | None:
+    newline = "\n"
+    while texts and texts[0] in ("-n", "-e", "-E", "-ne", "-en"):
+        if "e" in texts[0] and any("\\" in text for text in texts):
+            return None
+        if "n" in texts[0]:
+            newline = ""
+        texts = texts[1:]
+    return " ".join(texts) + newline
 
 
 def _clouded(operation: Operation, part: Command) -> Operation:
@@ -260,5 +269,10 @@ def _clouded(operation: Operation, part: Command) -> Operation:
     return Opaque(reason=why, paths=changed, is_possible=True)
 
 
-def _without_code(operation: Validate) -> Validate:
-    return msgspec.structs.replace(operation, owns_exit_code=False)
+def _without_code(operation: Operation) -> Operation:
+    return msgspec.structs.replace(operation, owns_exit_code=False) if isinstance(operation, Validate) else operation
+
+
+def _not_alone(operation: Operation) -> Operation:
+    is_alone = isinstance(operation, Read) and operation.is_alone
+    return msgspec.structs.replace(operation, is_alone=False) if is_alone else operation

@@ -75,12 +75,13 @@ class AppendFile(_Base, frozen=True, kw_only=True):
 
 
 class Replace(_Base, frozen=True, kw_only=True):
-    """A literal text is replaced. ``one``: it must occur exactly once. ``all``: every occurrence, none is no error."""
+    """A literal text is replaced. ``one``: it must occur exactly once. ``all``: every occurrence, none is no error.
+    ``loose``: the first occurrence, by an editor that also accepts what only resembles it."""
 
     path: str
     old: str
     new: str
-    count: Literal["one", "all"] = "one"
+    count: Literal["one", "all", "loose"] = "one"
     first: int | None = None
     """First of the lines, from 1, that a windowed editor looks at; ``None``: the whole file."""
     last: int | None = None

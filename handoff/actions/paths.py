@@ -26,10 +26,10 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     """Folder of the shell: repo-relative, empty for the repository's root; absolute when outside."""
     open_file: str | None = None
     """The file a windowed editor shows."""
-    line: int = 1
-    """The line that its window is at."""
-    window: int = 100
-    """Lines of that window."""
+    shown: tuple[int, int | None] | None = None
+    """First and last line of it on the screen (last ``None``: to the end); ``None``: no screen was seen."""
+    cursors: tuple[int, int] | None = None
+    """First and last line selected by its cursors, where an editor has them; ``None``: no screen was seen."""
     prefixes: tuple[str, ...] = ()
     """Absolute folders that are this repository's root, beside the usual ones."""
     shell_persists: bool = True

@@ -6,15 +6,16 @@ Tool names differ between agents and drift between versions; what they do does n
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from handoff.actions import windowed
 from handoff.actions.commits import file_changes
 from handoff.actions.lines import Result, interpret_line
 from handoff.actions.operations import (
@@ -32,74 +33,67 @@ from handoff.actions.operations import (
     Search,
     Undo,
     WriteFile,
+    patch_paths,
 )
 from handoff.actions.paths import Context, is_outside, resolve
-from handoff.actions.programs import patch_of, script_of
-from handoff.trajectory import Action
+from handoff.actions.programs.call import listed
+from handoff.actions.programs.editors import patch_of
+from handoff.actions.programs.scripts import script_of
+from handoff.actions.windowed import number, split
+from handoff.trajectory import Action, Observation
 
-SHELLS = frozenset(
-    [
-        "bash",
-        "shell",
-        "execute_bash",
-        "terminal",
-        "run_terminal_cmd",
-        "shell_command",
-        "exec_command",
-        "bash_command",
-        "run_shell_command",
-        "execute_command",
-        "run_command",
-        "run_commands",
-        "run",
-        "local_shell",
-        "container.exec",
-        "shell.exec",
-        "sh",
-        "cmd",
-    ]
+SHELLS = listed(
+    """
+    bash shell execute_bash terminal run_terminal_cmd run_in_terminal shell_command exec_command bash_command
+    run_shell_command execute_command run_command run_commands run local_shell local_shell_call container.exec
+    shell.exec sh cmd
+    """
 )
 """Names under which a shell is offered."""
 
-_SILENT = frozenset(
-    [
-        "think",
-        "finish",
-        "submit",
-        "exit_cost",
-        "exit_format",
-        "exit_context",
-        "exit_error",
-        "exit_forfeit",
-        "message",
-        "agent_message",
-        "todowrite",
-        "todo_write",
-        "update_plan",
-        "task_tracker",
-        "exit",
-        "exit_plan_mode",
-        "ask_user",
-        "attempt_completion",
-        "task_complete",
-        "skip",
-        "mark_task_complete",
-        "end_of_edit",
-    ]
+_SILENT = listed(
+    """
+    think finish submit message agent_message exit done skip exit_cost exit_format exit_context exit_error
+    exit_forfeit todowrite todoread todo_write write_todos update_plan task_tracker taskcreate taskupdate
+    tasklist taskget exit_plan_mode exitplanmode enterplanmode plan_mode_respond switch_mode ask_user
+    askuserquestion ask_followup_question request_user_input attempt_completion task_complete mark_task_complete
+    end_of_edit bashoutput taskoutput recall condensation condensation_request system change_agent_state
+    """
 )
-"""Thinking, messages, plans and finishing: no actions, no keys (§4)."""
+"""Thinking, messages, plans, finishing, and looking at the output of what runs: no actions, no keys (§4)."""
+
+_SUBAGENTS = listed(
+    """
+    task agent spawn_agent wait_agent send_input resume_agent delegate delegate_to_agent dispatch_agent new_task
+    subagent
+    """
+)
+"""Calls that let another agent work in the same tree."""
+
+_HARMLESS = listed(
+    """
+    webfetch web_fetch websearch web_search web_search_call google_web_search fetch browse browse_interactive
+    browse_url browser browser_action goto_url view_image save_memory skill list_mcp_resources read_mcp_resource
+    tool_search tool_search_call toolsearch get_diagnostics killshell kill_shell killbash close_agent
+    listmcpresourcestool readmcpresourcetool lsp filemap
+    """
+)
+"""Calls that are actions of no kind of §4 and change no file."""
 
 _decode = msgspec.json.Decoder().decode
 
 
-def interpret(action: Action, context: Context) -> Result:
+def interpret(action: Action, context: Context, observation: Observation | None = None) -> Result:
     """What ``action`` does, in order, and the context for the next one. Never raises.
 
-    What it does *if it succeeds*: whether it did is ``did_not_happen``.
+    What it does *if it succeeds*: whether it did is ``did_not_happen``. ``observation`` adds what only the screen of a
+    windowed editor tells (its lines, its cursors); keys never depend on it.
     """
     if len(action.arguments) > 4_096:
-        return _interpret(action.tool, action.arguments, action.is_text, context)
-    return _remembered(action.tool, action.arguments, action.is_text, context)
+        found = _interpret(action.tool, action.arguments, action.is_text, context)
+    else:
+        found = _remembered(action.tool, action.arguments, action.is_text, context)
+    return found if observation is None else windowed.on_screen(*found, observation)
 
 
 @lru_cache(maxsize=16_384)
@@ -127,24 +121,6 @@ def _decoded(text: str) -> Any:
         return json.loads(text)
 
 
-def command_line(tool: str, values: Mapping[str, Any]) -> str | None:
-    """The shell line of a structured call; ``None`` when it is none."""
-    line = values.get("command", values.get("cmd", values.get("commands", values.get("keystrokes"))))
-    if isinstance(line, str):
-        return line
-    if isinstance(line, list) and line and all(isinstance(part, str) for part in line):
-        if tool == "run_commands":
-            return "\n".join(line)
-        if len(line) == 3 and line[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh") and line[1].startswith("-"):
-            return str(line[2])
-        return " ".join(part if re.fullmatch(r"[\w./:=@%+,-]+", part) else _quoted(part) for part in line)
-    return None
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
 # -- structured calls ---------------------------------------------------------------------------
 
 _Values = Mapping[str, Any]
@@ -152,34 +128,85 @@ _Values = Mapping[str, Any]
 
 def _of_values(name: str, values: _Values, context: Context) -> Result:
     if name in SHELLS:
-        line = command_line(name, values)
-        if line is None or values.get("is_input") in (True, "true"):
-            return (Other(tool=name),), context
-        folder = values.get("workdir") or values.get("cwd")
-        if isinstance(folder, str) and folder:
-            inner = msgspec.structs.replace(context, cwd=_root_less(resolve(folder, context)))
-            return interpret_line(line, inner)[0], context
-        return interpret_line(line, context)
+        return _shell(name, values, context)
     if name in _SILENT:
         return (), context
-    reader = _TOOLS.get(name)
-    if reader is None:
-        return (Other(tool=name or "unnamed"),), context
     try:
-        return reader(name, values, context)
+        reader = _TOOLS.get(name)
+        if reader is not None:
+            return reader(name, values, context)
     except (KeyError, TypeError, ValueError):
         return (Other(tool=name),), context
+    return _other(name), context
 
 
-def _root_less(path: str) -> str:
-    return "" if path == "." else path
+def _other(name: str) -> tuple[Operation, ...]:
+    """A call of no kind of §4. Subagents and tools that nobody knows may edit the tree beside it."""
+    other = Other(tool=name or "unnamed")
+    if name in _HARMLESS or name.startswith("browser_"):
+        return (other,)
+    reason = f"subagent {name}" if name in _SUBAGENTS else f"unknown tool {name}".strip()
+    return other, Opaque(reason=reason, is_possible=True)
+
+
+def _shell(name: str, values: _Values, context: Context) -> Result:
+    line = command_line(name, values)
+    if line is None:
+        return (Other(tool=name),), context
+    is_input = _is_true(values.get("is_input"))
+    if is_input or ("keystrokes" in values and not line.endswith("\n")):
+        return _typed(name, line), context
+    folder = values.get("workdir") or values.get("cwd") or values.get("dir_path") or values.get("directory")
+    if isinstance(folder, str) and folder:
+        inside = resolve(folder, context)
+        inner = msgspec.structs.replace(context, cwd="" if inside == "." else inside)
+        return interpret_line(line, inner)[0], context
+    return interpret_line(line, context)
+
+
+def command_line(tool: str, values: _Values) -> str | None:
+    """The shell line of a structured call; ``None`` when it is none."""
+    line = next((values[key] for key in ("command", "cmd", "commands", "keystrokes", "script") if key in values), None)
+    if isinstance(line, str):
+        return line
+    if isinstance(line, list) and line and all(isinstance(part, str) for part in line):
+        if tool == "run_commands":
+            return "\n".join(line)
+        if len(line) == 3 and line[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh") and line[1].startswith("-"):
+            return str(line[2])
+        return " ".join(part if _PLAIN_WORD.fullmatch(part) else _quoted(part) for part in line)
+    return None
+
+
+_PLAIN_WORD = re.compile(r"[\w./:=@%+,-]+")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _typed(name: str, keys: str) -> tuple[Operation, ...]:
+    """Keys sent to a program that runs: nothing to poll it, else beyond what the recording tells."""
+    if not keys.strip() or keys.strip() in ("C-c", "C-d", "C-z", "\x03", "\x04"):
+        return ()
+    return Other(tool=name), Opaque(reason="keys typed into a program", is_possible=True)
+
+
+def _stdin(name: str, values: _Values, context: Context) -> Result:
+    """Codex's ``write_stdin``: without characters it only waits for output."""
+    return _typed(name, _optional(values, "chars", "input")), context
+
+
+# -- values -------------------------------------------------------------------------------------
+
+_PATHS = ("path", "file_path", "filePath", "file", "filename", "absolute_path", "target_file", "notebook_path")
 
 
 def _path(values: _Values, context: Context) -> str:
-    for key in ("path", "file_path", "filePath", "file", "filename", "absolute_path", "target_file", "notebook_path"):
+    for key in _PATHS:
         value = values.get(key)
         if isinstance(value, str) and value:
-            return resolve(value, context)
+            return resolve(windowed.bare(value), context)
     raise KeyError("path")
 
 
@@ -195,64 +222,82 @@ def _text(values: _Values, *keys: str) -> str:
     raise KeyError(keys[0])
 
 
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise TypeError("not a number")
-    return int(value)
-
-
-def _in_repository(path: str, tool: str, operation: Operation) -> tuple[Operation, ...]:
-    """The operation, unless its path is outside: that is never an edit of the repository."""
-    return (Other(tool=tool, target=path),) if is_outside(path) or path == "." else (operation,)
+def _optional(values: _Values, *keys: str) -> str:
+    return next((_text(values, key) for key in keys if key in values), "")
 
 
 def _is_true(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
+def _in_repository(path: str, tool: str, *operations: Operation) -> tuple[Operation, ...]:
+    """The operations, unless their path is outside: that is never an edit of the repository."""
+    return (Other(tool=tool, target=path),) if is_outside(path) or path == "." else operations
+
+
+# -- editors ------------------------------------------------------------------------------------
+
+_SHOWS_FILE = re.compile(r"\.\w+\Z|(?:\A|/)(?:\.\w[\w.-]*|[A-Z][A-Z0-9_-]+|[A-Z]\w*file)\Z")
+"""Paths that a viewer of files and folders shows as a file."""
+
+
 def _editor(name: str, values: _Values, context: Context) -> Result:
     """``str_replace_editor`` and its kin."""
     command = values.get("command")
     if command is None:
+        if "old_text" in values or "new_text" in values:
+            return _edit_file(name, values, context)
         command = next((c for c, key in (("str_replace", "old_str"), ("create", "file_text")) if key in values), "view")
     path = _path(values, context)
-    operation: Operation
     match command:
         case "view":
-            view_range = values.get("view_range")
-            if isinstance(view_range, str) and view_range:
-                view_range = _decode(view_range)
-            if isinstance(view_range, list) and len(view_range) == 2:
-                first, last = _number(view_range[0]), _number(view_range[1])
-                read = Read(path=path, first=first, last=None if last == -1 else last, form="numbered", is_alone=True)
-                return (read,), context
-            if path == "." or not re.search(r"\.\w+\Z", path):
-                return (ListFiles(path=path),), context
-            return (Read(path=path, form="numbered", is_alone=True),), context
+            return (_viewed(path, values.get("view_range")),), context
         case "create":
             text = _text(values, "file_text", "content", "contents")
-            operation = WriteFile(path=path, text=text, must_be_new=True)
+            return _in_repository(path, name, WriteFile(path=path, text=text, must_be_new=True)), context
         case "str_replace":
-            operation = Replace(
-                path=path, old=_text(values, "old_str", "old_string"), new=_optional(values, "new_str", "new_string")
-            )
+            old, new = _text(values, "old_str", "old_string"), _optional(values, "new_str", "new_string")
+            return _in_repository(path, name, Replace(path=path, old=old, new=new)), context
         case "insert":
-            operation = InsertLines(
-                path=path, line=_number(values["insert_line"]), text=_text(values, "new_str", "insert_text", "text")
-            )
+            return _inserted(name, values, context)
         case "undo_edit":
-            operation = Undo(path=path)
+            return _in_repository(path, name, Undo(path=path)), context
         case _:
             return (Other(tool=name),), context
-    return _in_repository(path, name, operation), context
 
 
-def _optional(values: _Values, *keys: str) -> str:
-    return next((_text(values, key) for key in keys if key in values), "")
+def _viewed(path: str, lines: object) -> Operation:
+    if isinstance(lines, str) and lines:
+        lines = _decode(lines)
+    if isinstance(lines, list) and len(lines) == 2:
+        first, last = number(lines[0]), number(lines[1])
+        return Read(path=path, first=first, last=None if last == -1 else last, form="numbered", is_alone=True)
+    if path == "." or _SHOWS_FILE.search(path) is None:
+        return ListFiles(path=path)
+    return Read(path=path, form="numbered", is_alone=True)
+
+
+def _inserted(name: str, values: _Values, context: Context) -> Result:
+    """``insert`` of the ``str_replace`` family: behind a line."""
+    path, text = _path(values, context), _text(values, "new_str", "insert_text", "text", "content")
+    line = number(values.get("insert_line", values.get("line")))
+    return _in_repository(path, name, InsertLines(path=path, line=line, text=text)), context
+
+
+_PAIRS = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldText", "newText"),
+    ("search", "replace"),
+)
+"""Names of the old and the new text of a replacement."""
+_LOOSE = frozenset(("replace", "search", "oldText", "old_text"))
+"""Tools and argument names of editors that also accept what only resembles the old text."""
 
 
 def _edit_file(name: str, values: _Values, context: Context) -> Result:
-    """``Edit``, ``replace``, ``MultiEdit`` and a whole-file ``edit_file``."""
+    """``Edit``, ``replace``, ``MultiEdit`` and other replacements of text in a file."""
     path = _path(values, context)
     edits = values.get("edits")
     if isinstance(edits, list):
@@ -260,66 +305,65 @@ def _edit_file(name: str, values: _Values, context: Context) -> Result:
         for edit in edits:
             made += _edit_file(name, {**edit, "path": path, "edits": None}, context)[0]
         return tuple(made), context
-    for old_key, new_key in (
-        ("old_string", "new_string"),
-        ("old_str", "new_str"),
-        ("old_text", "new_text"),
-        ("search", "replace"),
-    ):
+    for old_key, new_key in _PAIRS:
         if old_key in values:
             old, new = _text(values, old_key), _optional(values, new_key)
             if not old:
                 return _in_repository(path, name, WriteFile(path=path, text=new, must_be_new=True)), context
-            count = values.get("expected_replacements")
-            every = _is_true(values.get("replace_all")) or (count is not None and _number(count) > 1)
-            operation = Replace(path=path, old=old, new=new, count="all" if every else "one")
-            return _in_repository(path, name, operation), context
+            return _in_repository(path, name, _replaced(path, old, new, old_key, name, values)), context
+    if "new_text" in values:
+        return _in_repository(path, name, WriteFile(path=path, text=_text(values, "new_text"))), context
+    if "diff" in values:
+        return _in_repository(path, name, *_blocks(path, _text(values, "diff"))), context
     if "start" in values or "start_line" in values:
-        first = _number(values.get("start", values.get("start_line")))
-        last = _number(values.get("end", values.get("end_line", first)))
+        first = number(values.get("start", values.get("start_line")))
+        last = number(values.get("end", values.get("end_line", first)))
         text = _text(values, "content", "new_content", "replacement_text", "text")
         return _in_repository(path, name, EditLines(path=path, first=first, last=last, text=text)), context
     return _in_repository(path, name, Opaque(reason=name, paths=(path,))), context
 
 
+def _replaced(path: str, old: str, new: str, key: str, name: str, values: _Values) -> Replace:
+    expected = values.get("expected_replacements")
+    if _is_true(values.get("replace_all", values.get("allow_multiple"))) or (expected and number(expected) > 1):
+        return Replace(path=path, old=old, new=new, count="all")
+    is_loose = key in _LOOSE or name in _LOOSE
+    return Replace(path=path, old=old, new=new, count="loose" if is_loose else "one")
+
+
+_BLOCK = re.compile(r"^[<-]{3,9} ?SEARCH>?[^\n]*\n(.*?)^={3,9}\n(.*?)^[>+]{3,9} ?REPLACE[ \t]*$", re.S | re.M)
+_BLOCK_HEAD = re.compile(r"\A(?::(?:start|end)_line:[^\n]*\n)*(?:-{7}\n)?")
+
+
+def _blocks(path: str, diff: str) -> tuple[Operation, ...]:
+    """SEARCH/REPLACE blocks of one file, in order."""
+    made: list[Operation] = []
+    for match in _BLOCK.finditer(diff):
+        old, new = _BLOCK_HEAD.sub("", match[1]), match[2]
+        made.append(Replace(path=path, old=old, new=new, count="loose") if old else AppendFile(path=path, text=new))
+    return tuple(made) or (Opaque(reason="a diff of no known form", paths=(path,)),)
+
+
+def _edit_block(name: str, values: _Values, context: Context) -> Result:
+    """Aider's block: an empty SEARCH makes a file or adds to it."""
+    path, old, new = _path(values, context), _text(values, "search"), _text(values, "replace")
+    if not old.strip():
+        return _in_repository(path, name, AppendFile(path=path, text=new)), context
+    return _in_repository(path, name, Replace(path=path, old=old, new=new, count="loose")), context
+
+
+def _notebook(name: str, values: _Values, context: Context) -> Result:
+    path = _path(values, context)
+    return _in_repository(path, name, Opaque(reason="a cell of a notebook", paths=(path,))), context
+
+
 def _write(name: str, values: _Values, context: Context) -> Result:
     path = _path(values, context)
-    text = _text(values, "content", "contents", "file_text", "text", "code_edit")
+    text = _text(values, "content", "contents", "file_text", "text")
     if name == "append" or _is_true(values.get("append")):
         return _in_repository(path, name, AppendFile(path=path, text=text)), context
-    return _in_repository(path, name, WriteFile(path=path, text=text)), context
-
-
-def _read(name: str, values: _Values, context: Context) -> Result:
-    paths = values.get("paths", values.get("files", values.get("file_paths")))
-    if isinstance(paths, list):
-        named = [p if isinstance(p, str) else str(p.get("path", "")) for p in paths if isinstance(p, str | dict)]
-        return tuple(Read(path=resolve(p, context)) for p in named if p), context
-    path = _path(values, context)
-    offset, limit = values.get("offset", values.get("start_line")), values.get("limit")
-    first = max(_number(offset), 1) if offset is not None else None
-    end = values.get("end_line")
-    last = _number(end) if end is not None else (first or 1) + _number(limit) - 1 if limit is not None else None
-    return (Read(path=path, first=first, last=last, form="numbered", is_alone=True),), context
-
-
-def _search(name: str, values: _Values, context: Context) -> Result:
-    where = next(
-        (
-            values[k]
-            for k in ("path", "dir_path", "directory", "dir", "file", "search_path")
-            if isinstance(values.get(k), str)
-        ),
-        "",
-    )
-    keys = ("pattern", "query", "search_term", "regex", "file_name", "search_string", "glob")
-    pattern = next((values[k] for k in keys if isinstance(values.get(k), str)), "")
-    return (Search(path=resolve(where, context) if where else ".", pattern=pattern),), context
-
-
-def _list(name: str, values: _Values, context: Context) -> Result:
-    where = next((values[k] for k in ("path", "dir_path", "directory") if isinstance(values.get(k), str)), "")
-    return (ListFiles(path=resolve(where or ".", context)),), context
+    is_new = name in ("create", "create_file")
+    return _in_repository(path, name, WriteFile(path=path, text=text, must_be_new=is_new)), context
 
 
 def _delete(name: str, values: _Values, context: Context) -> Result:
@@ -328,8 +372,69 @@ def _delete(name: str, values: _Values, context: Context) -> Result:
 
 
 def _patch(name: str, values: _Values, context: Context) -> Result:
-    text = _text(values, "patch", "input", "diff", "content")
-    return (patch_of(text, 0 if "*** Begin Patch" in text else 1, context),), context
+    text = _text(values, "patch", "input", "patchText", "diff", "content")
+    if _BLOCK.search(text) is not None:
+        return _edit_file(name, values, context)
+    return (_patched(text, context),), context
+
+
+def _patched(text: str, context: Context) -> Operation:
+    return patch_of(text, 0 if "*** Begin Patch" in text else 1, context)
+
+
+_TRANSLATED = re.compile(r"\Aprint\(file_editor\(\*\*(\{.*\})\)\)\Z", re.S)
+
+
+def _openhands_edit(name: str, values: _Values, context: Context) -> Result:
+    """OpenHands V0's ``read`` and ``edit``: the editor's own call is inside, as Python in older files."""
+    code = values.get("translated_ipython_code")
+    if isinstance(code, str) and (match := _TRANSLATED.match(code.strip())):
+        try:
+            inner = ast.literal_eval(match[1])
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise ValueError from error
+        return _editor(name, {str(key): value for key, value in inner.items()}, context)
+    if values.get("command"):
+        return _editor(name, values, context)
+    return _edit_file(name, values, context)
+
+
+# -- looking ------------------------------------------------------------------------------------
+
+
+def _read(name: str, values: _Values, context: Context) -> Result:
+    if isinstance(values.get("translated_ipython_code"), str) and values["translated_ipython_code"]:
+        return _openhands_edit(name, values, context)
+    paths = next((values[key] for key in ("paths", "files", "file_paths", "include") if key in values), None)
+    if isinstance(paths, list):
+        named = [p if isinstance(p, str) else str(p.get("path", "")) for p in paths if isinstance(p, str | dict)]
+        return tuple(Read(path=resolve(path, context)) for path in named if path), context
+    path = _path(values, context)
+    if values.get("view_range"):
+        return (_viewed(path, values["view_range"]),), context
+    offset = values.get("offset", values.get("start_line"))
+    limit, end = values.get("limit"), values.get("end_line")
+    first = max(number(offset), 1) if offset is not None else None
+    last = number(end) if end is not None else (first or 1) + number(limit) - 1 if limit is not None else None
+    return (Read(path=path, first=first, last=last, form="numbered", is_alone=True),), context
+
+
+_WHERE = ("path", "dir_path", "directory", "dir", "file", "search_path", "target_directory")
+_WHAT = ("pattern", "query", "search_term", "regex", "file_name", "search_string", "glob", "glob_pattern")
+
+
+def _search(name: str, values: _Values, context: Context) -> Result:
+    where = next((values[key] for key in _WHERE if isinstance(values.get(key), str)), "")
+    pattern = next((values[key] for key in _WHAT if isinstance(values.get(key), str)), "")
+    if not where and name == "search_file" and context.open_file is not None:
+        return (Search(path=context.open_file, pattern=windowed.bare(pattern)),), context
+    path = resolve(windowed.bare(where), context) if where else "."
+    return (Search(path=path, pattern=windowed.bare(pattern)),), context
+
+
+def _list(name: str, values: _Values, context: Context) -> Result:
+    where = next((values[key] for key in _WHERE if isinstance(values.get(key), str)), "")
+    return (ListFiles(path=resolve(where or ".", context)),), context
 
 
 def _python(name: str, values: _Values, context: Context) -> Result:
@@ -337,163 +442,76 @@ def _python(name: str, values: _Values, context: Context) -> Result:
 
 
 def _windowed(name: str, values: _Values, context: Context) -> Result:
-    """SWE-agent's viewer with named arguments."""
-    match name:
-        case "open":
-            path = _path(values, context)
-            return _opened(path, values.get("line_number"), context)
-        case "goto":
-            return _scrolled(_number(values["line_number"]), context)
-        case "scroll_up" | "scroll_down":
-            step = context.window if name == "scroll_down" else -context.window
-            return _scrolled(context.line + step, context)
-        case "create":
-            path = resolve(_text(values, "filename", "path", "file_path"), context)
-            text = _optional(values, "file_text", "content", "contents")
-            opened = msgspec.structs.replace(context, open_file=path, line=1)
-            return _in_repository(path, name, WriteFile(path=path, text=text or "\n", must_be_new=True)), opened
-        case "insert":
-            text = _text(values, "text", "content")
-            line = values.get("line")
-            if line is None:
-                return _windowed_opaque(name, context)
-            return _windowed_edit(context, name, InsertLines(path="", line=_number(line), text=text))
-        case _:
-            return _windowed_edit_values(name, values, context)
-
-
-def _windowed_edit_values(name: str, values: _Values, context: Context) -> Result:
-    if "command" in values or "path" in values or "file_path" in values or "edits" in values:
-        return _editor(name, values, context) if "command" in values else _edit_file(name, values, context)
-    if "search" in values:
-        every = _is_true(values.get("replace_all", values.get("replace-all")))
-        old, new = _text(values, "search"), _text(values, "replace")
-        # Without replace_all the windowed editor looks only at what it shows; exact when it occurs once.
-        return _windowed_edit(context, name, Replace(path="", old=old, new=new, count="all" if every else "one"))
-    first = _number(values.get("start_line", values.get("line_number")))
-    last = _number(values.get("end_line", first))
-    text = _text(values, "replacement_text", "text", "content")
-    return _windowed_edit(context, name, EditLines(path="", first=first, last=last, text=text))
-
-
-def _windowed_edit(context: Context, tool: str, operation: Replace | EditLines | InsertLines) -> Result:
-    if context.open_file is None:
-        return (Other(tool=tool),), context
-    placed = msgspec.structs.replace(operation, path=context.open_file)
-    return _in_repository(context.open_file, tool, placed), context
-
-
-def _windowed_opaque(tool: str, context: Context) -> Result:
-    if context.open_file is None:
-        return (Other(tool=tool),), context
-    return _in_repository(context.open_file, tool, Opaque(reason=tool, paths=(context.open_file,))), context
-
-
-def _opened(path: str, line: object, context: Context) -> Result:
-    try:
-        at = _number(line) if line not in (None, "") else 1
-    except (TypeError, ValueError):
-        at = 1
-    return (Read(path=path, form="windowed"),), msgspec.structs.replace(context, open_file=path, line=max(at, 1))
-
-
-def _scrolled(line: int, context: Context) -> Result:
-    if context.open_file is None:
-        return (), context
-    return (Read(path=context.open_file, form="windowed"),), msgspec.structs.replace(context, line=max(line, 1))
+    """Names that SWE-agent's windowed editor shares with editors that name their file."""
+    if name == "edit" and (values.get("command") or "translated_ipython_code" in values):
+        return _openhands_edit(name, values, context)
+    if (
+        name in ("edit", "insert", "create")
+        and any(key in values for key in (*_PATHS, "edits"))
+        and (name != "create" or "filename" not in values)
+    ):
+        reader = {"edit": _edit_file, "insert": _inserted, "create": _write}[name]
+        return reader(name, values, context)
+    return windowed.call(name, values, context)
 
 
 _Reader = Callable[[str, _Values, Context], Result]
 
+
+def _named(reader: _Reader, names: str) -> dict[str, _Reader]:
+    return dict.fromkeys(names.split(), reader)
+
+
 _TOOLS: dict[str, _Reader] = {
-    **dict.fromkeys(
-        ("str_replace_editor", "file_editor", "str_replace_based_edit_tool", "text_editor", "editor", "oh_editor"),
-        _editor,
+    **_named(_editor, "str_replace_editor file_editor str_replace_based_edit_tool text_editor editor oh_editor"),
+    **_named(
+        _edit_file, "edit_file multiedit multi_edit replace str_replace search_replace replace_in_file apply_edit"
     ),
-    **dict.fromkeys(
-        ("edit_file", "multiedit", "replace", "str_replace", "search_replace", "replace_in_file"), _edit_file
-    ),
-    **dict.fromkeys(("write", "write_file", "write_to_file", "create_file", "append"), _write),
-    **dict.fromkeys(("read", "read_file", "read_files", "read_many_files", "view", "view_file", "notebookread"), _read),
-    **dict.fromkeys(
-        (
-            *("grep", "glob", "search_file", "search_dir", "find_file", "search", "search_file_content"),
-            *("grep_search", "file_search", "codebase_search", "search_files", "find_files"),
-        ),
+    **_named(_edit_block, "edit_block"),
+    **_named(_notebook, "notebookedit notebook_edit edit_notebook_file"),
+    **_named(_write, "write write_file write_to_file create_file append append_file save_file"),
+    **_named(_read, "read read_file read_files read_many_files view view_file notebookread open_file"),
+    **_named(
         _search,
+        """grep glob search_file search_dir find_file search search_file_content grep_search file_search
+        codebase_search search_files find_files list_code_definition_names""",
     ),
-    **dict.fromkeys(("ls", "list_directory", "list_dir", "list_files"), _list),
-    **dict.fromkeys(("delete_file", "remove_file"), _delete),
-    **dict.fromkeys(("apply_patch", "patch", "apply_diff"), _patch),
-    **dict.fromkeys(("execute_ipython_cell", "run_ipython", "python", "ipython", "run_python"), _python),
-    **dict.fromkeys(("open", "goto", "scroll_up", "scroll_down", "create", "insert", "edit"), _windowed),
+    **_named(_list, "ls list_directory list_dir list_files"),
+    **_named(_delete, "delete_file remove_file"),
+    **_named(_patch, "apply_patch patch apply_diff"),
+    **_named(_python, "execute_ipython_cell run_ipython python ipython run_python"),
+    **_named(_windowed, "open goto scroll_up scroll_down set_cursors create insert edit"),
+    **_named(_stdin, "write_stdin"),
 }
 
 # -- calls kept as text -------------------------------------------------------------------------
 
-_EDIT_RANGE = re.compile(r"edit\s+(\d+):(\d+)[ \t]*\n(.*)\Z", re.S)
-_END_OF_EDIT = re.compile(r"(?:\A|\n)end_of_(?:edit|insert)\s*\Z")
-_INSERT_LINE = re.compile(r"(?:insert|append)\s+(\d+)[ \t]*\n(.*)\Z", re.S)
 _OPTION = re.compile(r"--(\w+)\s+")
-_WINDOWED_WORDS = frozenset(
-    ["open", "goto", "scroll_up", "scroll_down", "edit", "create", "insert", "search_file", "search_dir", "find_file"]
-)
 
 
 def _of_text(name: str, text: str, context: Context) -> Result:
     """A rendered command line: SWE-agent's own commands by first word, everything else as a shell line."""
     if name in ("apply_patch", "patch", "apply_diff"):
-        return (patch_of(text, 0 if "*** Begin Patch" in text else 1, context),), context
+        return (_patched(text, context),), context
+    if name == "udiff":
+        return _loose_diff(text, context), context
     if name == "git_commit":
         return _commit(text), context
+    if name in ("python", "ipython", "run_ipython"):
+        return tuple(script_of("python", text, context)), context
     stripped = text.strip()
     if not stripped:
         return (), context
     word = stripped.split(None, 1)[0]
-    if word in _WINDOWED_WORDS and (name == word or name in SHELLS):
-        return _command_text(word, stripped, context)
+    if word in windowed.COMMANDS and (name == word or name in SHELLS):
+        return windowed.command(word, text.lstrip(), context)
     if word in _SILENT or name in _SILENT:
         return (), context
     if word in ("str_replace_editor", "edit_anthropic") and (name == word or name in SHELLS):
         return _rendered_editor(stripped, context)
     if name in SHELLS or name == word:
         return interpret_line(text, context)
-    return (Other(tool=name or "unnamed"),), context
-
-
-def _command_text(word: str, text: str, context: Context) -> Result:
-    if word == "edit":
-        return _edit_text(text, context)
-    if word == "insert":
-        match = _INSERT_LINE.match(text)
-        if match is None:
-            return _windowed_opaque(word, context)
-        body = _END_OF_EDIT.sub("", match[2])
-        return _windowed_edit(context, word, InsertLines(path="", line=int(match[1]), text=body))
-    parts = _split(text)
-    if parts is None:
-        return (Other(tool=word),), context
-    rest = parts[1:]
-    match word:
-        case "open" if rest:
-            return _opened(resolve(rest[0], context), rest[1] if len(rest) > 1 else None, context)
-        case "goto" if rest and rest[0].isdigit():
-            return _scrolled(int(rest[0]), context)
-        case "scroll_up" | "scroll_down":
-            return _windowed(word, {}, context)
-        case "create" if rest:
-            return _windowed(word, {"filename": rest[0]}, context)
-        case "search_dir" if rest:
-            where = resolve(rest[1], context) if len(rest) > 1 else "."
-            return (Search(path=where, pattern=rest[0]),), context
-        case "search_file" if rest:
-            file = resolve(rest[1], context) if len(rest) > 1 else context.open_file or "."
-            return (Search(path=file, pattern=rest[0]),), context
-        case "find_file" if rest:
-            where = resolve(rest[1], context) if len(rest) > 1 else "."
-            return (Search(path=where, pattern=rest[0]),), context
-        case _:
-            return (Other(tool=word),), context
+    return _other(name), context
 
 
 def _commit(diff: str) -> tuple[Operation, ...]:
@@ -503,44 +521,29 @@ def _commit(diff: str) -> tuple[Operation, ...]:
     return (Commit(changes=changes),) if changes else ()
 
 
-def _edit_text(text: str, context: Context) -> Result:
-    if match := _EDIT_RANGE.match(text):
-        first, last = int(match[1]), int(match[2])
-        body = _END_OF_EDIT.sub("", match[3])
-        if first < 1 or last < first:
-            return (Other(tool="edit"),), context
-        return _windowed_edit(context, "edit", EditLines(path="", first=first, last=last, text=body))
-    parts = _split(text)
-    if parts is not None and len(parts) >= 3 and not parts[1].startswith("-"):
-        every = len(parts) > 3 and parts[3].lower() in ("true", "--replace-all", "replace-all")
-        operation = Replace(path="", old=parts[1], new=parts[2], count="all" if every else "one")
-        return _windowed_edit(context, "edit", operation)
-    return _windowed_opaque("edit", context)
+def _loose_diff(text: str, context: Context) -> tuple[Operation, ...]:
+    """A diff without line numbers, as Aider matches it: only its files are certain."""
+    paths = [resolve(path, context) for path in patch_paths(text, 0)]
+    inside = tuple(dict.fromkeys(path for path in paths if not is_outside(path)))
+    return (Opaque(reason="udiff", paths=inside),) if inside else (Other(tool="udiff"),)
 
 
 def _rendered_editor(text: str, context: Context) -> Result:
     """``str_replace_editor str_replace /f --old_str '…' --new_str '…'`` as SWE-agent 1.x writes it."""
-    parts = _split(text)
+    parts = split(text)
     if parts is None or len(parts) < 3:
         return (Other(tool="str_replace_editor"),), context
     values: dict[str, Any] = {"command": parts[1], "path": parts[2]}
-    n = 3
-    while n < len(parts):
-        if parts[n].startswith("--"):
-            key = parts[n][2:]
-            n += 1
-            given = []
-            while n < len(parts) and not (parts[n].startswith("--") and _OPTION.match(parts[n] + " ")):
-                given.append(parts[n])
-                n += 1
-            values[key] = [int(g) for g in given if g.lstrip("-").isdigit()] if key == "view_range" else " ".join(given)
-        else:
-            n += 1
+    place = 3
+    while place < len(parts):
+        option = parts[place]
+        place += 1
+        if not option.startswith("--"):
+            continue
+        given = []
+        while place < len(parts) and not (parts[place].startswith("--") and _OPTION.match(parts[place] + " ")):
+            given.append(parts[place])
+            place += 1
+        numbers = [int(word[:10]) for word in given if word.lstrip("-").isdecimal()]
+        values[option[2:]] = numbers if option == "--view_range" else " ".join(given)
     return _of_values("str_replace_editor", values, context)
-
-
-def _split(text: str) -> list[str] | None:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return None

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from handoff.adapters.atif import Atif
 from handoff.adapters.chat import ChatRows
 from handoff.adapters.git_branch import GitBranch
 from handoff.adapters.mini_swe_agent import MiniSweAgent
@@ -47,7 +48,7 @@ class Adapter(Protocol):
         """
 
 
-ADAPTERS: tuple[Adapter, ...] = (MiniSweAgent(), SweAgent(), ChatRows(), GitBranch())
+ADAPTERS: tuple[Adapter, ...] = (Atif(), MiniSweAgent(), SweAgent(), ChatRows(), GitBranch())
 """Every format that can be read, in the order in which they are tried."""
 
 

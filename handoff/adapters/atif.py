@@ -14,10 +14,10 @@ one result for several calls is a terminal's screen, which stands at the last of
 read from the text in one of the syntaxes of ``calls.py``. What comes back for a reply without calls is the scaffold
 speaking.
 
-Embedded subagents, and Claude Code's sidechain steps in the main list, are runs of their own. A subagent in another file
-is named in the facts; its path is never opened. Leading ``is_copied_context`` replies are ``copied_steps``: the format
-asks every consumer to keep them out of training targets. The standard forbids unknown keys, so what it has no field for
-is read from the ``extra`` of our own export (``handoff/exports/atif.py``).
+Embedded subagents, and Claude Code's sidechain steps in the main list, are runs of their own. A subagent in another
+file is named in the facts; its path is never opened. Leading ``is_copied_context`` replies are ``copied_steps``: the
+format asks every consumer to keep them out of training targets. The standard forbids unknown keys, so what it has no
+field for is read from the ``extra`` of our own export (``handoff/exports/atif.py``).
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import harness, values
-from handoff.adapters.calls import TEXT_SYNTAXES, Reading, ending
+from handoff.adapters.calls import TEXT_SYNTAXES, Reading, arguments_of, ending
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, Repeated, Upkeep
 from handoff.identity import canonical_json
-from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Step, Trajectory, Usage
+from handoff.trajectory import Action, Boundary, Missing, Outcome, Step, Trajectory, Usage
 
 _COMPACTION = re.compile(r"summari[sz]|compact|condens", re.IGNORECASE)
+_FACT = 500
+"""Characters of the longest fact that is kept whole."""
 _CONTINUED = re.compile(r"(.*)-cont-(\d{1,6})")
 
 
@@ -75,12 +77,20 @@ class Reference(msgspec.Struct, gc=False):
     extra: ReferenceExtra | None = None
 
 
+class OwnResult(msgspec.Struct, gc=False):
+    """What our export says of a result."""
+
+    is_orphan: bool = False
+    call_id: str | None = None
+    """Of an orphan: the id of the call that is not in the file."""
+
+
 class ResultExtra(msgspec.Struct, gc=False):
-    """``extra`` of a result, as our export writes it."""
+    """``extra`` of a result."""
 
     exit_code: Any = None
     is_error: Any = None
-    call_id: str | None = None
+    handoff: OwnResult | None = None
 
 
 class Result(msgspec.Struct, gc=False):
@@ -98,14 +108,20 @@ class Seen(msgspec.Struct, gc=False):
     results: list[Result] | None = None
 
 
-class CallExtra(msgspec.Struct, gc=False):
-    """``extra`` of a call, as our export writes it."""
+class OwnCall(msgspec.Struct, gc=False):
+    """What our export says of a predecessor's call."""
 
-    call_id: str | None | msgspec.UnsetType = msgspec.UNSET
-    """The predecessor's own id; ``null``: its source has none."""
-    text: str | None = None
-    """Arguments that are no JSON object."""
+    call_id: str | msgspec.UnsetType | None = msgspec.UNSET
+    """The source's own id where the document needs another; ``null``: the source has none."""
+    is_text: bool = False
+    """The only argument is text that the source did not keep as an object."""
     missing: Missing | None = None
+
+
+class CallExtra(msgspec.Struct, gc=False):
+    """``extra`` of a call."""
+
+    handoff: OwnCall | None = None
 
 
 class ToolCall(msgspec.Struct, gc=False):
@@ -126,6 +142,15 @@ class Metrics(msgspec.Struct, gc=False):
     cost_usd: Any = None
 
 
+class OwnStep(msgspec.Struct, gc=False):
+    """What our export says of a predecessor's step."""
+
+    role: Role | None = None
+    boundary: Boundary | None = None
+    timestamp: str | None = None
+    metrics: Metrics | None = None
+
+
 class StepExtra(msgspec.Struct, gc=False):
     """``extra`` of a step, as Harbor's converters and our export write it."""
 
@@ -135,10 +160,7 @@ class StepExtra(msgspec.Struct, gc=False):
     tool_use_name: Repeated = NOTHING
     raw_arguments: Repeated = NOTHING
     metadata: Repeated = NOTHING
-    role: Role | None = None
-    boundary: Boundary | None = None
-    timestamp: str | None = None
-    metrics: Metrics | None = None
+    handoff: OwnStep | None = None
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -146,7 +168,7 @@ class Turn(msgspec.Struct, gc=False):
 
     source: str
     message: Content = None
-    step_id: Upkeep = NOTHING
+    step_id: Any = None
     timestamp: Any = None
     model_name: str | None = None
     reasoning_content: str | None = None
@@ -277,14 +299,14 @@ def _name(document: Document) -> str | None:
 def _run(
     document: Document, turns: list[Turn], parent: str | None, place: str, path: str, record: Record
 ) -> Trajectory:
-    talk = _Talk(turns)
-    for turn in turns:
-        talk.add(turn, f"{path}.steps")
+    talk = _Talk(turns, is_ours=document.extra is not None and document.extra.origin is not None)
+    for position, turn in enumerate(turns):
+        talk.add(turn, f"{path}.steps[{position}].source")
     steps = talk.steps()
     task = next((m.text for m in talk.preamble if m.role == "user"), "")
     if not steps or not task:
         raise RecordError(
-            "No step of the agent is in it." if task else "No user step comes before the agent's first, so the task is missing.",
+            "No step of the agent is in it." if task else "No user step comes first, so the task is missing.",
             field=f"{path}.steps",
             remedy="The run ended before its first reply, or the export lost a part; leave it out or export it again.",
         )
@@ -312,19 +334,20 @@ def _run(
         parent=parent or about.parent_session_id,
         continues=_continues(session, about) if is_main else None,
         copied_steps=talk.copied,
-        outcome=Outcome(ended=_ended(document, steps)),
-        source=canonical_json(_facts(document, talk, record, path)).decode(),
+        outcome=Outcome(ended=None if document.continued_trajectory_ref else ending(steps)),
+        source=canonical_json(_facts(document, talk, is_main, record, path)).decode(),
     )
 
 
 class _Talk(Conversation):
     """The steps of one line of a document as a conversation."""
 
-    def __init__(self, turns: list[Turn]) -> None:
+    def __init__(self, turns: list[Turn], *, is_ours: bool) -> None:
         super().__init__()
+        self._is_ours = is_ours
         self.copied = 0
         self.syntax = _syntax(turns)
-        self.subagents: list[list[Any]] = []
+        self.subagents: list[dict[str, Any]] = []
         self.call_counts: dict[str, int] = {}
         self._own_ids: dict[str, str | None] = {}
         self._replies = 0
@@ -344,7 +367,9 @@ class _Talk(Conversation):
             self._heard(turn)
         else:
             raise RecordError(
-                f"Unknown source {turn.source[:40]!r}.", field=f"{where}[].source", remedy="It is system, user or agent."
+                f"Unknown source {turn.source[:40]!r}.",
+                field=f"{where}[].source",
+                remedy="It is system, user or agent.",
             )
 
     def _reply(self, turn: Turn) -> None:
@@ -353,13 +378,15 @@ class _Talk(Conversation):
             self.copied += 1
         else:
             self._is_leading = False
-        if turn.llm_call_count not in (None, 1):
-            self.call_counts[str(self._replies)] = values.whole(turn.llm_call_count) or 0
+        count = values.whole(turn.llm_call_count)
+        if count not in (None, 1):
+            self.call_counts[str(self._replies)] = count
         extra = turn.extra or StepExtra()
+        own = extra.handoff or OwnStep()
         said, actions = _text(turn.message), self._actions(turn.tool_calls or [])
         if not actions and self.syntax is not None:
             said, actions = self.syntax(said)
-        metrics = turn.metrics or extra.metrics
+        metrics = turn.metrics or own.metrics
         self.reply(
             said,
             thought=turn.reasoning_content or "",
@@ -367,70 +394,71 @@ class _Talk(Conversation):
             model=turn.model_name,
             usage=_usage(metrics),
             cost=values.real(metrics.cost_usd) if metrics is not None else None,
-            timestamp=values.stamp(turn.timestamp) or extra.timestamp,
+            timestamp=values.stamp(turn.timestamp) or own.timestamp,
         )
-        self._results(turn, values.flag(extra.tool_result_is_error))
-        for call, action in zip(turn.tool_calls or (), actions, strict=False):
-            if call.extra is not None and call.extra.missing not in (None, "none"):
-                self.result(action.call_id, "", missing=call.extra.missing)
-        if extra.boundary is not None:
-            self.boundary(extra.boundary)
+        self._results(turn, len(actions), values.flag(extra.tool_result_is_error))
+        for call in turn.tool_calls or ():
+            about = (call.extra.handoff if call.extra is not None else None) or OwnCall()
+            if about.missing is not None:
+                self.result(call.tool_call_id, "", missing=about.missing)
+        if own.boundary is not None:
+            self.boundary(own.boundary)
 
     def _actions(self, calls: list[ToolCall]) -> tuple[Action, ...]:
         actions = []
         for call in calls:
-            extra = call.extra or CallExtra()
-            if call.tool_call_id and extra.call_id is not msgspec.UNSET:
-                self._own_ids[call.tool_call_id] = extra.call_id
-            data = bytes(call.arguments)
-            text = extra.text if extra.text is not None else data.decode("utf-8", "replace")
-            actions.append(
-                Action(
-                    call_id=call.tool_call_id or None,
-                    tool=call.function_name or "",
-                    arguments="{}" if text in ("null", "") and extra.text is None else text,
-                    is_text=extra.text is not None or data[:1] not in (b"{", b"n"),
-                )
-            )
+            own = (call.extra.handoff if call.extra is not None else None) or OwnCall()
+            if call.tool_call_id and own.call_id is not msgspec.UNSET:
+                self._own_ids[call.tool_call_id] = own.call_id
+            arguments, is_text = arguments_of(msgspec.Raw(msgspec.json.format(call.arguments, indent=-1)))
+            if own.is_text:
+                arguments, is_text = _only_text(arguments), True
+            tool = call.function_name or ""
+            actions.append(Action(call_id=call.tool_call_id or None, tool=tool, arguments=arguments, is_text=is_text))
         return tuple(actions)
 
-    def _results(self, turn: Turn, error: bool | None) -> None:
+    def _results(self, turn: Turn, calls: int, error: bool | None) -> None:
         results = (turn.observation.results if turn.observation is not None else None) or []
         self._note_subagents(results)
         told = [result for result in results if result.content is not None]
         unnamed = sum(not result.source_call_id for result in told)
         for result in told:
-            text, code, flag = harness.unwrap(_text(result.content))
+            text, code, flag = _text(result.content), None, None
+            if not self._is_ours:
+                text, code, flag = harness.unwrap(text)
             extra = result.extra or ResultExtra()
+            own = extra.handoff or OwnResult()
             if extra.exit_code is not None:
                 code = harness.known_code(values.whole(extra.exit_code, 31))
             flag = values.flag(extra.is_error) if extra.is_error is not None else error if error is not None else flag
-            if extra.call_id is not None:
-                self.orphan(extra.call_id, text, exit_code=code, error=flag)
-            elif result.source_call_id:
+            if result.source_call_id:
                 self.result(result.source_call_id, text, exit_code=code, error=flag)
-            elif self.awaits_result and not harness.is_notice(text):
-                if unnamed == 1:
-                    self.screen(text, exit_code=code, error=flag)
-                else:
-                    self.result(None, text, exit_code=code, error=flag)
-            else:
-                if harness.is_notice(text):
-                    self.refuse()
+            elif own.is_orphan:
+                self.orphan(own.call_id, text, exit_code=code, error=flag)
+            elif harness.is_notice(text):
+                self.refuse()
                 self.message("harness", text)
+            elif not self.awaits_result:
+                self.message("harness", text)
+            elif unnamed == 1:
+                self.screen(text, exit_code=code, error=flag)
+            elif unnamed == calls:
+                self.result(None, text, exit_code=code, error=flag)
+            else:
+                self.orphan(None, text, exit_code=code, error=flag)
 
     def _heard(self, turn: Turn) -> None:
-        extra = turn.extra or StepExtra()
+        own = (turn.extra.handoff if turn.extra is not None else None) or OwnStep()
         text = _text(turn.message)
         is_system = turn.source == "system"
-        if is_system and self.steps_begun and _COMPACTION.search(text[:2_000]):
-            self.boundary("compaction")
-            self._was_compacted = True
         role: Role
-        if extra.role is not None:
-            role = extra.role
+        if own.role is not None:
+            role = own.role
         elif is_system:
             role = "harness" if self.preamble or self.steps_begun else "system"
+            if self.steps_begun and _COMPACTION.search(text, 0, 2_000):
+                self.boundary("compaction")
+                self._was_compacted = True
         elif harness.is_notice(text) and self.steps_begun:
             role = "harness"
         elif self.preamble and (self._was_compacted or harness.is_summary(text)):
@@ -438,7 +466,7 @@ class _Talk(Conversation):
         else:
             role = "user"
         self._was_compacted = self._was_compacted and is_system
-        if text:
+        if text or own.role is not None:
             self.message(role, text)
         results = (turn.observation.results if turn.observation is not None else None) or []
         self._note_subagents(results)
@@ -450,9 +478,22 @@ class _Talk(Conversation):
         for result in results:
             found = result.subagent_trajectory_ref
             for reference in [found] if isinstance(found, Reference) else found or []:
-                name = reference.session_id or reference.trajectory_id or reference.trajectory_path
-                if name:
-                    self.subagents.append([self._replies, name[:200]])
+                about = reference.extra or ReferenceExtra()
+                facts = {
+                    "session": reference.session_id or reference.trajectory_id,
+                    "path": reference.trajectory_path,
+                    "summary": about.summary,
+                }
+                kept = {key: text[:_FACT] for key, text in facts.items() if text}
+                self.subagents.append({"step": self._replies} | kept)
+
+
+def _only_text(arguments: str) -> str:
+    try:
+        found = msgspec.json.decode(arguments, type=dict[str, str])
+    except msgspec.DecodeError:
+        return arguments
+    return next(iter(found.values()), "")
 
 
 def _with_ids(step: Step, ids: dict[str, str | None]) -> Step:
@@ -519,17 +560,12 @@ def _continues(session: str | None, about: AgentExtra) -> str | None:
     return found[1] if number <= 1 else f"{found[1]}-cont-{number - 1}"
 
 
-def _ended(document: Document, steps: tuple[Step, ...]) -> Ending | None:
-    return None if document.continued_trajectory_ref else ending(steps)
-
-
-def _facts(document: Document, talk: _Talk, record: Record, path: str) -> dict[str, Any]:
+def _facts(document: Document, talk: _Talk, is_main: bool, record: Record, path: str) -> dict[str, Any]:
     agent = document.agent or Agent()
     about = agent.extra or AgentExtra()
     extra = document.extra or RootExtra()
     totals = document.final_metrics or Totals()
     sums = {name: values.real(getattr(totals, name)) for name in Totals.__struct_fields__ if name != "total_steps"}
-    base_ref = (document.extra or RootExtra()).base_commit
     facts: dict[str, Any] = {
         "schema_version": document.schema_version,
         "agent_version": agent.version,
@@ -537,18 +573,24 @@ def _facts(document: Document, talk: _Talk, record: Record, path: str) -> dict[s
         "parser": about.parser,
         "temperature": values.real(about.temperature),
         "summarization_index": values.whole(about.summarization_index),
-        "cwds": sorted(set(about.cwds or [])) or ([extra.cwd] if extra.cwd else None),
-        "branches": sorted(set(about.git_branches or [])) or ([extra.git_branch] if extra.git_branch else None),
-        "base_ref": base_ref if base_ref and not values.commit(base_ref) else None,
-        "trajectory_id": document.trajectory_id if document.session_id else None,
-        "continued_in": document.continued_trajectory_ref,
-        "subagents": talk.subagents or None,
-        "llm_call_counts": talk.call_counts or None,
-        "totals": {name: number for name, number in sums.items() if number} or None,
-        "repairs": record.repairs or None,
+        "cwds": sorted(set(about.cwds or [extra.cwd or ""])),
+        "branches": sorted(set(about.git_branches or [extra.git_branch or ""])),
+        "subagents": talk.subagents,
+        "llm_call_counts": talk.call_counts,
+        "repairs": record.repairs,
     }
-    if document.notes and len(document.notes) <= 500:
+    if is_main:
+        ids = enumerate([turn.step_id for turn in document.steps], 1)
+        facts["step_ids_break_at"] = next((place for place, id_ in ids if id_ not in (None, place)), None)
+        facts["base_ref"] = None if values.commit(extra.base_commit) else extra.base_commit
+        facts["trajectory_id"] = document.trajectory_id if document.session_id else None
+        facts["continued_in"] = document.continued_trajectory_ref
+        facts["totals"] = {name: number for name, number in sums.items() if number}
         facts["notes"] = document.notes
-    elif document.notes:
-        record.lost(f"{path}.notes")
-    return {key: value[:500] if isinstance(value, str) else value for key, value in facts.items() if value is not None}
+        if document.notes and len(document.notes) > _FACT:
+            record.lost(f"{path}.notes")
+    return {
+        key: value[:_FACT] if isinstance(value, str) else value
+        for key, value in facts.items()
+        if value not in (None, "", 0, [], {}, [""])
+    }

@@ -20,7 +20,7 @@ from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
 from handoff.identity import canonical_json
-from handoff.trajectory import Action, Boundary, Ending, Message, Missing, Outcome, Trajectory, Usage
+from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Trajectory, Usage
 
 SYNTHETIC = "<synthetic>"
 """The model of replies that the client made up: interruptions, errors, fillers."""
@@ -44,7 +44,9 @@ _NOT_RUN = (
     *("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool available"),
     *("Sibling tool call errored", "<tool_use_error>Cancelled: parallel tool call"),
 )
-_HOOK_DENIAL = re.compile(r"(?:Hook )?PreToolUse:[^\n]{0,200}?(?:hook error|hook blocking error|denied)|\w{1,60} operation blocked by hook")
+_HOOK_DENIAL = re.compile(
+    r"(?:Hook )?PreToolUse:[^\n]{0,200}?(?:hook error|hook blocking error|denied)|\w{1,60} operation blocked by hook"
+)
 _STOPPED = "[Request interrupted by user"
 _SAID_WHY = re.compile(r"the user said:\s*\n|The user provided the following reason for the rejection:\s*")
 _EXIT_CODE = re.compile(r"Exit code (\d{1,10})(?!\d)")
@@ -209,7 +211,18 @@ _PROMPT = msgspec.json.Decoder(Prompt)
 class _Reply:
     """The lines of one message id."""
 
-    __slots__ = ("actions", "copied_from", "model", "results", "seen", "session", "text", "thought", "timestamp", "usage")
+    __slots__ = (
+        "actions",
+        "copied_from",
+        "model",
+        "results",
+        "seen",
+        "session",
+        "text",
+        "thought",
+        "timestamp",
+        "usage",
+    )
 
     def __init__(self, line: Line, model: str | None) -> None:
         self.model = model
@@ -279,20 +292,21 @@ class Thread:
         self.facts: dict[str, Any] = {}
         self.prompts: dict[str, str] = {}
         """What the calls told subagents → call id."""
+        self.has_human = False
+        """True once a human spoke."""
         self._events: list[_Reply | _Result | _Heard | Boundary] = []
         self._replies: dict[str, _Reply] = {}
         self._command: _Heard | None = None
         self._anchors: dict[str, str | None] = {}
         self._prompted: dict[str | None, int] = {}
         self._n_replies = 0
-        self._has_human = False
         self._stopped: str | None = None
         self._failure: str | None = None
 
     @property
     def is_blank(self) -> bool:
         """True while nobody has said anything."""
-        return not self._n_replies and not self._has_human
+        return not self._n_replies and not self.has_human
 
     # -- lines in
 
@@ -316,7 +330,7 @@ class Thread:
         if not text:
             return
         if role == "user":
-            self._has_human = True
+            self.has_human = True
             self._stopped = None
         self._events.append(_Heard(role, text))
 
@@ -330,6 +344,11 @@ class Thread:
         self._command = self._events[-1] if text else None  # type: ignore[assignment]
         if command_in(text) in _LEAVING:
             self.happened("resume")
+
+    def begin(self, prompt: str) -> None:
+        """What a subagent was told, where only the call that started it says so."""
+        self._events.insert(0, _Heard("user", prompt))
+        self.has_human = True
 
     def _place(self, line: Line) -> None:
         self.root = self.root or line.uuid
@@ -383,7 +402,7 @@ class Thread:
         elif block.type in ("tool_use", "server_tool_use", "mcp_tool_use"):
             reply.actions.append(self._call(block))
         elif block.type.endswith("_tool_result"):
-            reply.results.append(_Result(block.tool_use_id, self._text(block.content), None, None, None))
+            reply.results.append(_Result(block.tool_use_id, self.text_of(block.content), None, None, None))
         elif block.type == "redacted_thinking":
             self.record.lost("$.message.content[type=redacted_thinking]")
         else:
@@ -425,7 +444,7 @@ class Thread:
         elif self._command is not None and line.is_meta is True and not text.startswith(_LOCAL):
             # The command stands for the prompt that follows, so a human gave it to the model.
             self._command.role = "user"
-            self._has_human = True
+            self.has_human = True
         if text.startswith(_STOPPED):
             self._stopped = text
         self._command = None
@@ -447,7 +466,7 @@ class Thread:
     def _result(self, block: Block, line: Line) -> None:
         if line.uuid:
             self._anchors[line.uuid] = line.uuid
-        text = self._text(block.content)
+        text = self.text_of(block.content)
         error = values.flag(block.is_error)
         self._copy(line, block.tool_use_id)
         if text.startswith(_STOPPED):
@@ -479,7 +498,7 @@ class Thread:
         if isinstance(copy.agent_id, str) and call_id:
             self.facts.setdefault("subagents", {})[call_id] = copy.agent_id[:100]
         if isinstance(copy.original_file, str):
-            self.record.lost("$.toolUseResult.originalFile (its blob id is kept)")
+            self.record.lost("$.toolUseResult.originalFile")
             if isinstance(copy.file_path, str):
                 self.facts.setdefault("originals", {}).setdefault(copy.file_path[:300], _blob_id(copy.original_file))
         if copy.user_modified is True:
@@ -487,7 +506,8 @@ class Thread:
         if copy.return_code_interpretation:
             self.record.lost("$.toolUseResult.returnCodeInterpretation")
 
-    def _text(self, content: str | list[Block] | Block | None) -> str:
+    def text_of(self, content: str | list[Block] | Block | None) -> str:
+        """A content as text."""
         return content if isinstance(content, str) else "\n".join(self._part(block) for block in _blocks(content))
 
     def _part(self, block: Block) -> str:
@@ -508,9 +528,17 @@ class Thread:
     # -- the run
 
     def trajectory(
-        self, format_: str, *, parent: str | None = None, call: str | None = None, outcome: Outcome | None = None
+        self,
+        format_: str,
+        *,
+        parent: str | None = None,
+        calls: dict[str, str] | None = None,
+        outcome: Outcome | None = None,
     ) -> Trajectory:
-        """The run. ``parent``: the session that started it, by the call ``call``. ``RecordError``: there is none."""
+        """The run. ``parent``: the session that started it; ``calls``: what its calls told subagents → call id.
+
+        ``RecordError`` when it is no run.
+        """
         if self.agent_id is not None and self.agent_id.startswith(_WORKERS):
             raise RecordError(
                 "A side conversation in which the client compacted or suggested, and no work on the task.",
@@ -529,7 +557,8 @@ class Thread:
                 else "No reply of the model is in it.",
                 remedy="Give the session's whole file; a part of it, or one that only runs commands, is no run.",
             )
-        facts = self.facts | {"call": call, "repairs": self.record.repairs or None}
+        call = (calls or {}).get(task) if parent else None
+        facts = {"call": call, "repairs": self.record.repairs} | self.facts
         versions = facts.pop("versions", [])
         facts["version"] = versions[0] if len(versions) == 1 else versions or None
         return Trajectory(
@@ -611,6 +640,11 @@ def command_in(text: str) -> str | None:
     _, opened, rest = text.partition("<command-name>")
     name, closed, _ = rest.partition("</command-name>")
     return name.strip().lstrip("/") if opened and closed else None
+
+
+def texts_of(content: str | list[Block] | Block | None) -> list[str]:
+    """The texts of a message, results apart."""
+    return [block.text for block in _blocks(content) if block.type == "text" and block.text]
 
 
 def usage_of(counts: Counts | None) -> Usage | None:

@@ -5,7 +5,7 @@
     {"type": "user", "uuid": "u1", "parentUuid": null, "sessionId": "s1", "version": "2.1.7", "cwd": "/src/demo",
      "message": {"role": "user", "content": "Fix the pager."}}
     {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "sessionId": "s1",
-     "message": {"id": "msg_1", "model": "claude-…", "content": [{"type": "tool_use", "id": "toolu_1", …}], "usage": {…}}}
+     "message": {"id": "msg_1", "model": "…", "content": [{"type": "tool_use", "id": "toolu_1", …}], "usage": {…}}}
     {"type": "user", "uuid": "u3", "parentUuid": "u2", "sessionId": "s1", "toolUseResult": {…},
      "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "…"}]}}
 
@@ -16,15 +16,18 @@ whose ``uuid`` was seen before is a copy. ``/clear`` begins another run of the s
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
-from handoff.adapters.claude import Block, Line, Origin, Place, Thread, command_in, said_in
+from handoff.adapters.claude import Block, Line, Origin, Place, Said, Thread, command_in, texts_of
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
+from handoff.framing.record import Row
 from handoff.trajectory import Trajectory
 
 _UPKEEP = frozenset(
@@ -38,6 +41,14 @@ _UPKEEP = frozenset(
 
 _SYSTEM_UPKEEP = frozenset(("stop_hook_summary", "turn_duration", "api_error", "informational", "away_summary"))
 
+_SHOWN = frozenset(
+    (
+        *("queued_command", "hook_additional_context", "hook_blocking_error", "edited_text_file", "file"),
+        *("selected_lines_in_ide", "nested_memory"),
+    )
+)
+"""Attachments whose text the model was shown."""
+
 _LISTINGS = frozenset(
     (
         *("skill_listing", "agent_listing_delta", "deferred_tools_delta", "mcp_instructions_delta", "date_change"),
@@ -45,7 +56,11 @@ _LISTINGS = frozenset(
         *("hook_success", "hook_non_blocking_error", "hook_system_message", "hook_permission_decision"),
     )
 )
-"""Attachments with what the client can do, or that it did something: the same for every run."""
+"""Attachments with what the client can do, or that it did something."""
+
+_RESUMED = "SessionStart:resume"
+_HOOKS_SHOWN = ("SessionStart", "UserPromptSubmit")
+"""The hooks whose output the model was shown."""
 
 
 class Head(msgspec.Struct, gc=False, rename="camel"):
@@ -89,24 +104,46 @@ class Blocking(msgspec.Struct, gc=False, rename="camel"):
     command: Upkeep = NOTHING
 
 
+class Shown(msgspec.Struct, gc=False, rename="camel"):
+    """A file's text, as it was shown to the model; files that a human named are one level deeper."""
+
+    type: str | None = None
+    path: str | None = None
+    file_path: str | None = None
+    content: str | None = None
+    file: Shown | None = None
+    num_lines: Upkeep = NOTHING
+    start_line: Upkeep = NOTHING
+    total_lines: Upkeep = NOTHING
+
+
 class Attachment(msgspec.Struct, gc=False, rename="camel"):
     """What the client put into the conversation beside messages and results."""
 
     type: str = ""
     prompt: str | list[Block] | None = None
-    content: str | list[str] | None = None
+    content: str | list[str] | Shown | None = None
     filename: str | None = None
     snippet: str | None = None
     blocking_error: Blocking | None = None
     command_mode: str | None = None
     origin: Origin | None = None
     is_meta: Any = None
+    path: Repeated = NOTHING
     display_path: Repeated = NOTHING
+    stdout: Repeated = NOTHING
+    stderr: Upkeep = NOTHING
+    exit_code: Upkeep = NOTHING
+    command: Upkeep = NOTHING
+    duration_ms: Upkeep = NOTHING
     hook_name: Upkeep = NOTHING
     hook_event: Upkeep = NOTHING
+    line_start: Upkeep = NOTHING
+    line_end: Upkeep = NOTHING
+    ide_name: Upkeep = NOTHING
+    image_paste_ids: Upkeep = NOTHING
     tool_use_id: Upkeep = msgspec.field(default=NOTHING, name="toolUseID")
     source_uuid: Upkeep = msgspec.field(default=NOTHING, name="source_uuid")
-    image_paste_ids: Upkeep = NOTHING
 
 
 class Attached(Place, gc=False, rename="camel"):
@@ -123,6 +160,7 @@ class Checkpoint(msgspec.Struct, gc=False):
     branch: str | None = None
 
 
+_STDLIB = json.JSONDecoder()
 _HEAD = msgspec.json.Decoder(Head)
 _CHECKPOINT = msgspec.json.Decoder(Checkpoint)
 
@@ -143,22 +181,47 @@ class ClaudeCode:
 
     def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
         """The main run, what followed each ``/clear``, then subagents; ``RecordError`` when nothing is a run."""
-        session = _Session(record)
-        for row in record.rows():
-            try:
-                head = _HEAD.decode(row.data)
-            except (msgspec.DecodeError, RecursionError):
-                head = Head()
-            if head.type in ("user", "assistant", None):
+        session = Session(record)
+        for row, head in _looks(record):
+            if head.type in ("user", "assistant") or not isinstance(head.type, str):
                 line = record.part(row, Line)
                 if line is not None:
                     session.talk(line)
-            elif isinstance(head.type, str):
-                session.aside(head, row.line, record)
+            else:
+                session.aside(head.type, head, row)
         return session.runs(self.format)
 
 
-class _Session:
+def _looks(record: Record) -> Iterator[tuple[Row, Head]]:
+    """Each line with a first look at it. Lines that ran together are taken apart; ``Head()``: it cannot be read."""
+    for row in record.rows():
+        try:
+            yield row, _HEAD.decode(row.data)
+        except (msgspec.DecodeError, RecursionError):
+            parts = _run_together(row)
+            for part in parts:
+                yield part, _HEAD.decode(part.data)
+            if not parts:
+                yield row, Head()
+
+
+def _run_together(row: Row) -> list[Row]:
+    """The objects of a line on which another writer's line was put; empty when it is broken in another way."""
+    text = row.data.decode("utf-8", "replace")
+    parts = []
+    end = 0
+    try:
+        while end < len(text):
+            start = end
+            _, end = _STDLIB.raw_decode(text, start)
+            parts.append(Row(row.line, text[start:end].encode()))
+            _HEAD.decode(parts[-1].data)
+    except (ValueError, RecursionError):
+        return []
+    return parts if len(parts) > 1 else []
+
+
+class Session:
     """The threads of one file."""
 
     def __init__(self, record: Record) -> None:
@@ -169,3 +232,177 @@ class _Session:
         self._roots: dict[str, str] = {}
         self._queued: list[str] = []
         self._delivered: set[str] = set()
+
+    def talk(self, line: Line) -> None:
+        """A line of a conversation."""
+        if line.type not in ("user", "assistant"):
+            self.record.lost(f"$[type={line.type[:60]}]")
+            return
+        if not self._is_new(line.uuid):
+            return
+        thread = self._thread(line.uuid, line.parent_uuid, line.is_sidechain is True, line.agent_id)
+        if line.type == "user" and line.message is not None:
+            for text in texts_of(line.message.content):
+                self._delivered.add(text)
+                thread = self._after_clear(thread, text)
+        thread.add(line)
+
+    def aside(self, kind: str, head: Head, row: Row) -> None:
+        """A line that is no message."""
+        uuid, parent = head.uuid, head.parent_uuid
+        if not self._is_new(uuid):
+            return
+        agent = head.agent_id if isinstance(head.agent_id, str) else None
+        thread = self._thread(uuid, parent, head.is_sidechain is True, agent)
+        thread.passed(uuid, parent)
+        if kind == "system" and isinstance(head.subtype, str):
+            self._system(head.subtype, row, thread)
+        elif kind == "attachment":
+            self._attachment(head.attachment or Hook(), row, thread)
+        elif kind == "queue-operation":
+            queued = self.record.part(row, Queued)
+            if queued is not None and queued.operation == "enqueue":
+                self._queued.append(thread.text_of(queued.content))
+        else:
+            if head.data is not None and head.data.hook_name == _RESUMED:
+                thread.happened("resume")
+            self.record.lost(f"$[type={kind[:60]}]", reason=UPKEEP if kind in _UPKEEP else None)
+
+    def runs(self, format_: str) -> tuple[Trajectory, ...]:
+        """All runs; ``RecordError`` when there is none."""
+        self._read_checkpoint()
+        lost = sum(1 for text in self._queued if text and text not in self._delivered)
+        if lost:
+            self.record.lost("$[type=queue-operation].content (never delivered)", lost)
+        found: list[Trajectory] = []
+        errors: list[RecordError] = []
+        told = {prompt: call for thread in self.main for prompt, call in thread.prompts.items()}
+        threads = [(thread, False) for thread in self.main if not thread.is_blank]
+        threads += [(thread, True) for thread in self.children.values() if not thread.is_blank]
+        for thread, is_child in threads:
+            try:
+                found.append(thread.trajectory(format_, parent=thread.session if is_child else None, calls=told))
+            except RecordError as error:
+                errors.append(error)
+        if not found:
+            raise (
+                errors[0]
+                if errors
+                else RecordError(
+                    "No message of a human or of the model is in it.",
+                    remedy="It is an empty session; leave the file out.",
+                )
+            )
+        for left_out in errors:
+            self.record.problem(left_out)
+        return tuple(found)
+
+    def _is_new(self, uuid: Any) -> bool:
+        if not isinstance(uuid, str):
+            return True
+        if uuid in self._seen:
+            self.record.lost("$ (a line that the file holds twice)", reason=REPEATED)
+            return False
+        self._seen.add(uuid)
+        return True
+
+    def _thread(self, uuid: Any, parent: Any, is_sidechain: bool, agent_id: str | None) -> Thread:
+        """The main conversation, or the subagent that a line belongs to: by its id, else by the root of its chain."""
+        if not is_sidechain:
+            return self.main[-1]
+        key = agent_id
+        if key is None and isinstance(uuid, str):
+            if isinstance(parent, str) and parent in self._roots:
+                key = self._roots[parent]
+            elif isinstance(parent, str) and parent not in self._seen and self.children:
+                key = next(reversed(self.children))  # the line between is lost
+            else:
+                key = uuid
+            self._roots[uuid] = key
+        return self.children.setdefault(key or "", Thread(self.record))
+
+    def _after_clear(self, thread: Thread, text: str) -> Thread:
+        """The thread that goes on after this text: ``/clear`` leaves everything before it behind."""
+        if thread is self.main[-1] and command_in(text) == "clear" and not thread.is_blank:
+            self.main.append(Thread(self.record))
+            return self.main[-1]
+        return thread
+
+    def _system(self, subtype: str, row: Row, thread: Thread) -> None:
+        if subtype not in ("compact_boundary", "local_command"):
+            reason = UPKEEP if subtype in _SYSTEM_UPKEEP else None
+            self.record.lost(f"$[type=system, subtype={subtype[:60]}]", reason=reason)
+            return
+        line = self.record.part(row, System)
+        if line is None:
+            return
+        if subtype == "compact_boundary":
+            thread.happened("compaction")
+        elif line.content:
+            thread = self._after_clear(thread, line.content)
+            if command_in(line.content):
+                thread.command(line.content)
+            else:
+                thread.say("harness", line.content)
+
+    def _attachment(self, hook: Hook, row: Row, thread: Thread) -> None:
+        kind = hook.type if isinstance(hook.type, str) else ""
+        name = hook.hook_name if isinstance(hook.hook_name, str) else ""
+        if name == _RESUMED:
+            thread.happened("resume")
+        if kind not in _SHOWN and not (kind == "hook_success" and name.startswith(_HOOKS_SHOWN)):
+            reason = UPKEEP if kind in _LISTINGS else None
+            self.record.lost(f"$[type=attachment].attachment[type={kind[:60]}]", reason=reason)
+            return
+        line = self.record.part(row, Attached)
+        attached = line.attachment if line is not None else None
+        if line is None or attached is None:
+            return
+        if kind == "queued_command":
+            is_task = attached.command_mode == "task-notification"
+            text = thread.text_of(attached.prompt)
+            self._delivered.add(text)
+            thread.add(
+                Line(
+                    type="user",
+                    message=Said(content=attached.prompt),
+                    uuid=line.uuid,
+                    parent_uuid=line.parent_uuid,
+                    session_id=line.session_id,
+                    version=line.version,
+                    is_meta=attached.is_meta,
+                    origin=Origin(kind="task-notification") if is_task else attached.origin,
+                )
+            )
+        else:
+            thread.say("harness", _shown(attached))
+
+    def _read_checkpoint(self) -> None:
+        """The id of the checkpoint that Entire made of this session: its commit's parent is where the run began."""
+        stem = PurePath(self.record.file).stem
+        for name in (f"{stem}.metadata.json", "metadata.json"):
+            data = self.record.beside(name)
+            if data is None:
+                continue
+            try:
+                checkpoint = _CHECKPOINT.decode(data)
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            for thread in self.main:
+                if thread.session and (checkpoint.session_id or "").endswith(thread.session):
+                    thread.facts["checkpoint"] = checkpoint.checkpoint_id
+
+
+def _shown(attached: Attachment) -> str:
+    content = attached.content
+    parts = [attached.filename, attached.snippet]
+    if attached.blocking_error is not None:
+        parts.append(attached.blocking_error.blocking_error)
+    if isinstance(content, Shown):
+        file = content.file or content
+        parts += [content.path if not attached.filename else None, file.content]
+    elif isinstance(content, list):
+        parts += content
+    else:
+        parts.append(content)
+    return "\n".join(part for part in parts if part)

@@ -121,10 +121,7 @@ class Conversation:
         if slot is None and self._steps:
             slot = self._next_without_answer(call_id)
         if slot is None:
-            orphan = Observation(
-                call_id=call_id, text=text, exit_code=exit_code, error=error, missing=missing, is_orphan=True
-            )
-            (self._steps[-1].orphans if self._steps else self._early).append(orphan)
+            self.orphan(call_id, text, exit_code=exit_code, error=error, missing=missing)
             return
         step, position = slot
         own_id = step.actions[position].call_id
@@ -135,6 +132,21 @@ class Conversation:
             error=error,
             missing=missing,
         )
+
+    def orphan(
+        self,
+        call_id: str | None,
+        text: str,
+        *,
+        exit_code: int | None = None,
+        error: bool | None = None,
+        missing: Missing | None = None,
+    ) -> None:
+        """Something came back whose call is not in the file."""
+        seen = Observation(
+            call_id=call_id, text=text, exit_code=exit_code, error=error, missing=missing, is_orphan=True
+        )
+        (self._steps[-1].orphans if self._steps else self._early).append(seen)
 
     def screen(self, text: str, *, exit_code: int | None = None, error: bool | None = None) -> None:
         """One text for all open calls of the latest reply, as a terminal shows it: it stands at the last of them."""

@@ -153,16 +153,21 @@ def usage(row: UsageRow | None) -> Usage | None:
     if row is None:
         return None
     details = row.prompt_tokens_details
-    prompt = _count(row.prompt_tokens, row.input_tokens)
-    cached = _count(
-        details.get("cached_tokens") if isinstance(details, dict) else None,
-        row.prompt_cache_hit_tokens,
-        row.cached_tokens,
+    return tokens(
+        prompt=_count(row.prompt_tokens, row.input_tokens),
+        cached=_count(
+            details.get("cached_tokens") if isinstance(details, dict) else None,
+            row.prompt_cache_hit_tokens,
+            row.cached_tokens,
+        ),
+        completion=_count(row.completion_tokens, row.output_tokens),
     )
-    completion = _count(row.completion_tokens, row.output_tokens)
-    if prompt is None and cached is None and completion is None:
-        return None
-    return Usage(prompt=prompt, cached=cached, completion=completion)
+
+
+def tokens(*, prompt: Any = None, cached: Any = None, completion: Any = None) -> Usage | None:
+    """Token counts of one call; ``None`` when no count is known. ``prompt`` includes ``cached``."""
+    counts = (_count(prompt), _count(cached), _count(completion))
+    return None if counts == (None, None, None) else Usage(prompt=counts[0], cached=counts[1], completion=counts[2])
 
 
 def _count(*values: Any) -> int | None:

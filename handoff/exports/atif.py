@@ -10,13 +10,16 @@ One line, shortened::
      "final_metrics": {"total_steps": 4}, "extra": {…}}
 
 The predecessor's steps are marked ``is_copied_context``: the standard asks every consumer to keep such steps
-out of training targets. Its models forbid unknown keys, so all that is ours stands under ``extra``.
+out of training targets. Their tokens and cost were counted in their own run, so they stand under ``extra.handoff`` and
+not in ``metrics``. The standard's models forbid unknown keys: all that it has no field for stands under ``extra``, and
+``handoff/adapters/atif.py`` reads a document back as the same steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -24,7 +27,7 @@ import msgspec
 from handoff.curation.secrets import Redactor, redact_steps
 from handoff.exports.folder import Predecessors, compact
 from handoff.samples import Sample, SampleMessage, text_of
-from handoff.trajectory import Action, Step
+from handoff.trajectory import Action, Observation, Step
 
 SCHEMA_VERSION = "ATIF-v1.8"
 
@@ -66,7 +69,9 @@ class AtifExporter:
             task = "".join(text_of(sample, s) for s in sample.spans if s.message == 0 and s.role == "context")
             steps.append({"source": "user", "message": task, "is_copied_context": True})
             before = redact_steps(predecessors(sample.origin.trajectory_id, sample.origin.h), Redactor())
-            steps += [_predecessor_step(number, step, sample, losses) for number, step in enumerate(before, 1)]
+            taken = {call.id for message in sample.messages for call in message.tool_calls}
+            for number, step in enumerate(before, 1):
+                steps += _predecessor_steps(number, step, sample.origin.predecessor_model, taken, losses)
         steps += _successor_steps(sample.messages)
         yield (
             f"{sample.kind}-{sample.origin.split}",
@@ -123,46 +128,102 @@ def _successor_steps(messages: Sequence[SampleMessage]) -> list[dict[str, Any]]:
     return steps
 
 
-def _predecessor_step(number: int, step: Step, sample: Sample, losses: Counter[str]) -> dict[str, Any]:
+def _predecessor_steps(
+    number: int, step: Step, model: str | None, taken: set[str], losses: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """A step and the messages after it. ``taken``: the call ids of the document so far."""
     row: dict[str, Any] = {"source": "agent", "message": step.text, "is_copied_context": True}
-    model = step.model or sample.origin.predecessor_model
-    if model:
-        row["model_name"] = model
+    own: dict[str, Any] = {}
+    if step.model or model:
+        row["model_name"] = step.model or model
     if step.thought:
         row["reasoning_content"] = step.thought
-    if step.actions:
-        row["tool_calls"] = [
-            {
-                "tool_call_id": _id(number, position),
-                "function_name": action.tool,
-                "arguments": _arguments(action, losses),
-            }
-            for position, action in enumerate(step.actions)
-        ]
-    answers = [o for o in step.observations if not o.is_orphan]
-    results: list[dict[str, Any]] = [
-        {"source_call_id": _id(number, position), "content": answer.text}
-        for position, answer in enumerate(answers[: len(step.actions)])
-    ]
-    orphans = [{"content": o.text} for o in step.observations if o.is_orphan]
-    if results or orphans:
-        row["observation"] = {"results": results + orphans}
-    if step.after:
-        losses["predecessor_messages_moved_to_extra"] += len(step.after)
-        row["extra"] = {"messages_after": step.after}
-    return row
+    if step.timestamp is not None:
+        (row if _is_iso(step.timestamp) else own)["timestamp"] = step.timestamp
+    metrics = _metrics(step)
+    if metrics:
+        own["metrics"] = metrics
+    if step.boundary is not None:
+        own["boundary"] = step.boundary
+    answers = [seen for seen in step.observations if not seen.is_orphan]
+    results = []
+    for position, action in enumerate(step.actions):
+        answer = answers[position] if position < len(answers) else Observation(missing="none")
+        call = _call(f"p{number:05d}{position:03d}", action, answer, taken, losses)
+        row.setdefault("tool_calls", []).append(call)
+        if answer.missing is None:
+            results.append({"source_call_id": call["tool_call_id"], **_result(answer)})
+    results += [_result(seen) for seen in step.observations if seen.is_orphan]
+    if results:
+        row["observation"] = {"results": results}
+    if own:
+        row["extra"] = {"handoff": own}
+    yield row
+    for message in step.after:
+        yield {
+            "source": "system" if message.role == "system" else "user",
+            "message": message.text,
+            "is_copied_context": True,
+            "extra": {"handoff": {"role": message.role}},
+        }
 
 
-def _id(step: int, position: int) -> str:
-    return f"p{step:05d}{position:03d}"
+def _call(id_: str, action: Action, answer: Observation, taken: set[str], losses: Counter[str]) -> dict[str, Any]:
+    """A call under the id that its source gave it, unless the document has that already: then under ``id_``."""
+    own: dict[str, Any] = {}
+    if action.call_id and action.call_id not in taken:
+        id_ = action.call_id
+    else:
+        own["call_id"] = action.call_id
+    taken.add(id_)
+    arguments, is_text = _arguments(action)
+    if is_text:
+        losses["predecessor_text_arguments_wrapped"] += 1
+        own["is_text"] = True
+    if answer.missing not in (None, "none"):
+        own["missing"] = answer.missing
+    call = {"tool_call_id": id_, "function_name": action.tool, "arguments": arguments}
+    return call | {"extra": {"handoff": own}} if own else call
 
 
-def _arguments(action: Action, losses: Counter[str]) -> msgspec.Raw:
+def _result(seen: Observation) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if seen.exit_code is not None:
+        extra["exit_code"] = seen.exit_code
+    if seen.error is not None:
+        extra["is_error"] = seen.error
+    if seen.is_orphan:
+        extra["handoff"] = {"is_orphan": True} | ({"call_id": seen.call_id} if seen.call_id else {})
+    return {"content": seen.text, "extra": extra} if extra else {"content": seen.text}
+
+
+def _metrics(step: Step) -> dict[str, int | float]:
+    usage = step.usage
+    counts = {
+        "prompt_tokens": usage.prompt if usage is not None else None,
+        "cached_tokens": usage.cached if usage is not None else None,
+        "completion_tokens": usage.completion if usage is not None else None,
+        "cost_usd": step.cost,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _is_iso(timestamp: str) -> bool:
+    """True when the standard's own models take it."""
+    try:
+        datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    except ValueError:
+        return False
+    return True
+
+
+def _arguments(action: Action) -> tuple[msgspec.Raw, bool]:
+    """The arguments as an object, and whether they were only text."""
     if not action.is_text:
         try:
             msgspec.json.decode(action.arguments, type=dict[str, msgspec.Raw])
-            return compact(action.arguments)
+            return compact(action.arguments), False
         except msgspec.DecodeError:
-            pass  # stored as text below, and counted
-    losses["predecessor_text_arguments_wrapped"] += 1
-    return msgspec.Raw(msgspec.json.encode({"command" if action.tool == "bash" else "text": action.arguments}))
+            pass  # kept as text below
+    name = "command" if action.tool == "bash" else "text"
+    return msgspec.Raw(msgspec.json.encode({name: action.arguments})), True

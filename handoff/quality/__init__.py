@@ -27,7 +27,7 @@ from handoff.quality.signal import LOOKS_AHEAD, NAMES, Name, Signal
 from handoff.quality.waste import expired, redundant, unused_evidence, useless
 from handoff.trajectory import Trajectory
 
-__all__ = ["LOOKS_AHEAD", "NAMES", "Failure", "Name", "Quality", "Signal", "Use", "assess"]
+__all__ = ["LOOKS_AHEAD", "NAMES", "Failure", "Name", "Quality", "Signal", "Use", "assess", "find_leak"]
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +54,18 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
             "n_responses": use.responses,
             "planning": use.planned / use.plans if use.plans else None,
             "n_plans": use.plans,
-            "risks": sorted({s.kind for s in self.signals if s.name == "risky"}),
-            "is_leaked": self.leak is not None,
-            "leak": None if self.leak is None else f"step {self.leak.step} {self.leak.kind}: {self.leak.reason}",
+            "risks": sorted({s.rule for s in self.signals if s.name == "risky"}),
+            "leak_step": None if self.leak is None else self.leak.step,
+            "leak": None if self.leak is None else f"{self.leak.rule}: {self.leak.reason}",
             "failures": None
             if self.failures is None
             else [{"category": f.category, "steps": list(f.steps), "reason": f.reason} for f in self.failures],
         }
+
+
+def find_leak(trajectory: Trajectory) -> Signal | None:
+    """The step by which a run came to know the project's later history, or tried to; ``None``: none is known."""
+    return leak_of(peeks(Recording(trajectory)))
 
 
 def assess(trajectory: Trajectory) -> Quality:

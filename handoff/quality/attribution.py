@@ -120,14 +120,14 @@ def _instruction(recording: Recording, signals: Sequence[Signal]) -> Iterator[Fa
     elif not any(is_source(path) or path == "." for deed in changed for path in deed.changed):
         steps = [deed.step for deed in changed]
         yield _failure("instruction", steps, "only tests, documents or scratch files were changed, no source file")
-    malformed = [s.step for s in signals if s.name == "useless" and s.kind == "no_call"]
+    malformed = [s.step for s in signals if s.name == "useless" and s.rule == "no_call"]
     if len(malformed) >= SEVERAL:
         yield _failure("instruction", malformed, f"{len(malformed)} replies were not in the form the harness asks for")
 
 
 def _false_assumption(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure]:
     """Acting on what was not checked: texts and files that are not there, an edit that nothing ever tested."""
-    refused = [s.step for s in signals if s.name == "failed_call" and s.kind in ("refused", "retry", "unknown")]
+    refused = [s.step for s in signals if s.name == "failed_call" and s.rule in ("refused", "retry", "unknown")]
     if len(refused) >= SEVERAL:
         reason = f"{len(refused)} calls name files, texts or programs that are not there"
         yield _failure("false_assumption", refused, reason)
@@ -153,7 +153,7 @@ def _planning(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failu
         )
         steps = [last] if edit is None else [edit.step, last]
         yield _failure("planning", steps, f"the budget was spent before the work was done{since}")
-    unheeded = [s.step for s in signals if s.name == "unused_evidence" and s.kind == "failure"]
+    unheeded = [s.step for s in signals if s.name == "unused_evidence" and s.rule == "failure"]
     final = _results(recording)
     if final and final[-1].result is not None and final[-1].result.outcome == "failed" and final[-1].step in unheeded:
         reason = "the run ends although its last validation failed, with nothing changed after it"

@@ -44,7 +44,7 @@ NOTHING = Call()
 _INTERESTING = re.compile(
     r"\b(?:git|gh|glab|hub|rm|find|curl|wget|n?cat|nc|telnet|ssh|scp|sftp|rsync|ftp|pip3?|uv|poetry|npm|npx|yarn|pnpm"
     r"|go|cargo|gem|apt|apt-get|brew|conda|docker|sudo|su|doas|chmod|chown|systemctl|shutdown|reboot|mount|iptables"
-    r"|crontab|shred|mkfs|dd|env|printenv|base64)\b|\.git/|\.env\b|site-packages|https?://"
+    r"|crontab|shred|mkfs|dd|env|printenv|base64)\b|\$\{?\w{0,40}(?:TOKEN|SECRET|PASSW|KEY)|/etc/g?shadow|/environ\b|\.(?:aws|kube)/|\.git/|\.env\b|site-packages|https?://"
 )
 """Lines without any of these words concern no rule: most need no second look."""
 _URL = re.compile(r"(?:https?|ssh|git)://[^\s'\"<>|;)\]}\\]{4,2000}|git@[\w.-]+:[\w./-]{3,200}")

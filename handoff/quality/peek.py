@@ -125,14 +125,14 @@ def peeks(recording: Recording) -> list[Signal]:
         if path is not None:
             seen.append(_signal(number, "looked", _Glance(f"reads {path}", (path,)), "it names refs and their commits"))
         if seen:
-            found.append(max(seen, key=lambda signal: _RANK[signal.kind]))
+            found.append(max(seen, key=lambda signal: _RANK[signal.rule]))
     return found
 
 
 def leak_of(found: Sequence[Signal]) -> Signal | None:
     """The first signal that makes the run leaked, ``saw`` before ``meant``; ``None``: it is not."""
-    leaks = [signal for signal in found if signal.name == "peek" and signal.kind in LEAKING]
-    return min(leaks, key=lambda s: (s.kind != "saw", s.step), default=None)
+    leaks = [signal for signal in found if signal.name == "peek" and signal.rule in LEAKING]
+    return min(leaks, key=lambda s: (s.rule != "saw", s.step), default=None)
 
 
 def _git_folder(deeds: Sequence[Deed]) -> str | None:
@@ -377,7 +377,7 @@ def _dated_after(text: str, known: _Known) -> list[str]:
 
 def _signal(number: int, kind: Kind, glance: _Glance, why: str, steps: tuple[int, ...] = ()) -> Signal:
     return Signal(
-        step=number, name="peek", kind=kind, steps=steps, paths=glance.refs[:8], reason=f"{glance.what}: {why}"
+        step=number, name="peek", rule=kind, shown_by=steps, paths=glance.refs[:8], reason=f"{glance.what}: {why}"
     )
 
 

@@ -54,7 +54,7 @@ def loops(recording: Recording) -> list[Signal]:
             block = "step" if period == 1 else f"block of {period} steps"
             reason = f"the same {block} since step {first}, with the same answers and no file changed"
             shows = tuple(number - period * n for n in range(TIMES - 1, 0, -1))
-            found.append(Signal(step=number, name="loop", kind=f"period_{period}", steps=shows, reason=reason))
+            found.append(Signal(step=number, name="loop", rule=f"period_{period}", shown_by=shows, reason=reason))
     return found
 
 
@@ -128,13 +128,13 @@ def failed_calls(recording: Recording, failed: Sequence[Failure]) -> list[Signal
         signal = Signal(
             step=failure.step,
             name="failed_call",
-            kind=kind,
-            steps=(earlier,) if is_retry and earlier is not None else (),
+            rule=kind,
+            shown_by=(earlier,) if is_retry and earlier is not None else (),
             reason=f"{short(failure.action.tool, 40)}: {short(failure.answer.text) or 'no answer'}{again}",
         )
         found.setdefault((failure.step, kind), signal)
         before[key] = failure.step
-    return sorted(found.values(), key=lambda s: (s.step, s.kind))
+    return sorted(found.values(), key=lambda s: (s.step, s.rule))
 
 
 def _last_changes(by_step: Sequence[Sequence[Deed]]) -> list[int]:
@@ -170,8 +170,8 @@ def responses(recording: Recording, repeated: Iterable[Signal]) -> tuple[list[Si
     bad: set[int] = set()
     for signal in repeated:
         bad.add(signal.step)
-        if signal.name == "redundant" or signal.kind == "retry":
-            for earlier in signal.steps:
+        if signal.name == "redundant" or signal.rule == "retry":
+            for earlier in signal.shown_by:
                 again.setdefault(earlier, []).append(signal.step)
     acting = [number for number, step in enumerate(recording.steps, start=1) if step.actions]
     heard = [
@@ -181,8 +181,8 @@ def responses(recording: Recording, repeated: Iterable[Signal]) -> tuple[list[Si
         Signal(
             step=number,
             name="response_ignored",
-            kind="asked_again",
-            steps=tuple(dict.fromkeys(again[number])),
+            rule="asked_again",
+            shown_by=tuple(dict.fromkeys(again[number])),
             reason=f"step {again[number][0]} asks again for what this step had answered",
         )
         for number in heard

@@ -90,8 +90,8 @@ def risks(recording: Recording) -> list[Signal]:
                 Signal(
                     step=number,
                     name="risky",
-                    kind=risk,
-                    steps=shows,
+                    rule=risk,
+                    shown_by=shows,
                     paths=each.paths,
                     reason=each.what,
                     risk=len(first),

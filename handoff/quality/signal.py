@@ -41,9 +41,9 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     step: int
     """From 1."""
     name: Name
-    kind: str
-    """Which rule of this signal holds."""
-    steps: tuple[int, ...] = ()
+    rule: str
+    """Which of the signal's rules holds."""
+    shown_by: tuple[int, ...] = ()
     """Other steps that show it, ascending."""
     paths: tuple[str, ...] = ()
     """Files, references or addresses that it is about."""
@@ -58,9 +58,9 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             "trajectory_id": trajectory_id,
             "step": self.step,
             "signal": self.name,
-            "kind": self.kind,
+            "rule": self.rule,
             "looks_ahead": self.name in LOOKS_AHEAD,
-            "steps": list(self.steps),
+            "shown_by": list(self.shown_by),
             "paths": list(self.paths),
             "reason": self.reason,
             "risk": self.risk,

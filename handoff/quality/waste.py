@@ -136,7 +136,7 @@ def _repeat(number: int, kind: str, before: int, deed: Deed) -> Signal:
     paths = tuple(dict.fromkeys(key.target for key in deed.keys))
     what = f"{deed.keys[0].kind} {deed.keys[0].target}" if deed.keys else deed.action.tool
     reason = f"{short(what)}: step {before} had shown the same, and nothing changed it since"
-    return Signal(step=number, name="redundant", kind=kind, steps=(before,), paths=paths, reason=reason)
+    return Signal(step=number, name="redundant", rule=kind, shown_by=(before,), paths=paths, reason=reason)
 
 
 # -- useless ------------------------------------------------------------------------------------
@@ -152,17 +152,17 @@ def useless(recording: Recording) -> list[Signal]:
     for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
         noise = next((n for n in map(_noise, step.observations) if n), None)
         if noise is not None:
-            found.append(Signal(step=number, name="useless", kind="noise", reason=noise))
+            found.append(Signal(step=number, name="useless", rule="noise", reason=noise))
         for deed in deeds:
             operation = deed.operation
             if isinstance(operation, Replace) and operation.old == operation.new:
                 reason = "the edit replaces a text by itself"
                 path = (operation.path,)
-                found.append(Signal(step=number, name="useless", kind="no_change", paths=path, reason=reason))
+                found.append(Signal(step=number, name="useless", rule="no_change", paths=path, reason=reason))
                 break
         if not step.actions and any(message.role == "harness" for message in step.after):
             reason = "a reply without a call, which the harness sent back"
-            found.append(Signal(step=number, name="useless", kind="no_call", reason=reason))
+            found.append(Signal(step=number, name="useless", rule="no_call", reason=reason))
     return found
 
 
@@ -238,13 +238,15 @@ def _gone(step: int, kind: str, path: str, steps: tuple[int, ...]) -> Signal:
         "overwritten": f"{short(path)} was written anew as a whole in {after}",
         "deleted": f"{short(path)} was deleted in {after}",
     }[kind]
-    return Signal(step=step, name="expired", kind=kind, steps=tuple(dict.fromkeys(steps)), paths=(path,), reason=what)
+    return Signal(
+        step=step, name="expired", rule=kind, shown_by=tuple(dict.fromkeys(steps)), paths=(path,), reason=what
+    )
 
 
 def _once(found: Iterable[Signal]) -> list[Signal]:
     """The first of those that share step, kind and paths, by step."""
-    unique = {(s.step, s.kind, s.paths): s for s in reversed(list(found))}
-    return sorted(unique.values(), key=lambda s: (s.step, s.kind, s.paths))
+    unique = {(s.step, s.rule, s.paths): s for s in reversed(list(found))}
+    return sorted(unique.values(), key=lambda s: (s.step, s.rule, s.paths))
 
 
 # -- evidence that never became an edit ---------------------------------------------------------
@@ -272,10 +274,10 @@ def unused_evidence(recording: Recording) -> list[Signal]:
                 path = operation.path
                 if not is_outside(path) and is_source(path) and last.get(path, 0) < number:
                     reason = f"reads {short(path)}; no later step changes it"
-                    found.append(Signal(step=number, name="unused_evidence", kind="read", paths=(path,), reason=reason))
+                    found.append(Signal(step=number, name="unused_evidence", rule="read", paths=(path,), reason=reason))
             result = deed.result
             if result is not None and result.outcome == "failed" and changed_at <= number:
                 reason = f"{short(result.command or result.target)} fails; nothing is changed after it"
                 paths = result.failing[:8]
-                found.append(Signal(step=number, name="unused_evidence", kind="failure", paths=paths, reason=reason))
+                found.append(Signal(step=number, name="unused_evidence", rule="failure", paths=paths, reason=reason))
     return _once(found)

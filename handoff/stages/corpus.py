@@ -16,7 +16,7 @@ from handoff.identity import identify
 from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
-from handoff.states.branches import read_branch, repository_name
+from handoff.states.branches import read_branch
 from handoff.states.commits import commit_states
 from handoff.states.replay import replay_all
 from handoff.states.repositories import Repositories, Repository
@@ -36,17 +36,16 @@ def add_branches(
     source: Path,
     branches: Sequence[str],
     *,
-    repo: str | None = None,
+    repo: str,
     base: str | None = None,
     task: str | None = None,
 ) -> list[Branch]:
     """Make a shard of branches of a local repository: one record each, written down in the data folder.
 
-    ``repo``: its name in the tables; default: from the URL it was cloned from. The commits decide the file's bytes, so
-    the shard is read again when the branches have moved and this is called again. Errors: see ``read_branch``.
+    ``repo``: its name in the tables. The commits decide the file's bytes, so the shard is read again when the branches
+    have moved and this is called again. Errors: see ``read_branch``.
     """
     path = project.branch_file(shard)
-    repo = repo or repository_name(source)
     with Repositories(project.git, {repo: source}) as repositories:
         records = [read_branch(repositories, repo, source, branch, base=base, task=task) for branch in branches]
     write_file(path, b"".join(msgspec.json.encode(record) + b"\n" for record in records))

@@ -18,7 +18,7 @@ import re
 import subprocess
 import tempfile
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -120,7 +120,7 @@ def read_branch(
 
     ``branch``, ``base``: a branch or another ref, in full or short, or a commit's id (7 to 40 digits). Default base:
     the repository's main branch. The task is ``task``, else what the merge says below its subject (a pull request's
-    description), else the subject of the first commit. ``InputError``, ``StateError``: what cannot be read, and why.
+    description), else the subject of the first commit that changes something. ``InputError``, ``StateError``: what cannot be read, and why.
     """
     refs = refs_of(source)
     repository = repositories.open(repo)
@@ -133,25 +133,21 @@ def read_branch(
     merge, ids = _range(repository, tip, beyond, branch)
     objects = [read_commit(repository, id_) for id_ in ids]
     first = objects[0].parents[0] if objects[0].parents else None
-    tree = start = EMPTY_TREE if first is None else repository.tree_of(first)
-    left = _MOST_TEXT
-    commits: list[Commit] = []
-    for each in objects:
-        commits.append(_written(each, _diff(repository, tree, each.tree, min(left, _LONGEST_DIFF))))
-        left = max(0, left - len(commits[-1].patch))
-        tree = each.tree
-    whole = _diff(repository, start, tree, min(left, _LONGEST_DIFF))
+    start = EMPTY_TREE if first is None else repository.tree_of(first)
+    commits = _commits(repository, start, objects)
+    subjects = [commit.message.partition("\n")[0].strip() for commit in commits if commit.patch] or [""]
+    whole = _diff(repository, start, objects[-1].tree, _LONGEST_DIFF)
     described = "" if merge is None else _cleaned(_message(read_commit(repository, merge)).partition("\n")[2])[0]
     return Branch(
         format=VERSION,
         repo=repo,
         branch=tip if tip.startswith(branch) else os.fsencode(branch).decode("utf-8", "replace"),
         base=first,
-        task=task or described or commits[0].message.partition("\n")[0].strip(),
+        task=task or described or subjects[0],
         task_from="user" if task else "merge commit" if described else "first commit",
         merge=merge,
         patch=None if whole.is_cut else whole.text,
-        commits=tuple(commits),
+        commits=commits,
     )
 
 
@@ -222,6 +218,16 @@ class _Diff(NamedTuple):
     """It only names the files."""
     replaced: int
     """Characters that stand for bytes which are no UTF-8."""
+
+
+def _commits(repository: Repository, tree: str, objects: Sequence[CommitObject]) -> tuple[Commit, ...]:
+    left = _MOST_TEXT
+    commits: list[Commit] = []
+    for each in objects:
+        commits.append(_written(each, _diff(repository, tree, each.tree, min(left, _LONGEST_DIFF))))
+        left = max(0, left - len(commits[-1].patch))
+        tree = each.tree
+    return tuple(commits)
 
 
 def _written(commit: CommitObject, diff: _Diff) -> Commit:

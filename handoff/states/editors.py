@@ -13,6 +13,10 @@ class Misfit(Exception):
     """An edit does not fit the file it is applied to. ``str`` says how; caught by ``replay``, never by a user."""
 
 
+class Unknowable(Exception):
+    """What an edit left cannot be derived: the file is unknown from there on. ``str`` says why."""
+
+
 def encoded(text: str) -> bytes:
     """The bytes a recorded text stood for; lone surrogates become the byte they escape, or CESU bytes."""
     try:
@@ -21,13 +25,32 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def replace(data: bytes, old: str, new: str, count: Literal["all", "one"]) -> bytes:
-    """Replace text. ``one``: it must occur exactly once, else the editor refuses. ``all``: none is no change."""
+def replace(
+    data: bytes,
+    old: str,
+    new: str,
+    count: Literal["all", "one", "loose"],
+    first: int | None = None,
+    last: int | None = None,
+) -> bytes:
+    """Replace text. ``one``: it must occur exactly once, else the editor refuses. ``all``: none is no change.
+    ``loose``: the first occurrence; ``Unknowable`` when there is none, as the editor then took something like it.
+
+    ``first``, ``last``: only in these lines (1-based, inclusive; ``last`` ``None``: to the end).
+    """
+    if first is not None:
+        lines = data.split(b"\n")
+        shown = replace(b"\n".join(lines[first - 1 : last]), old, new, count)
+        return b"\n".join([*lines[: first - 1], shown, *(lines[last:] if last is not None else [])])
     before, after = encoded(old), encoded(new)
     if not before:
         raise Misfit("the text to replace is empty")
     if count == "all":
         return data.replace(before, after)
+    if count == "loose":
+        if before not in data:
+            raise Unknowable("the text to replace does not occur, and the editor accepts what only resembles it")
+        return data.replace(before, after, 1)
     found = data.count(before)
     if found == 1 and data.find(before, data.find(before) + 1) == -1:
         return data.replace(before, after)
@@ -36,21 +59,11 @@ def replace(data: bytes, old: str, new: str, count: Literal["all", "one"]) -> by
     raise Misfit("the text to replace occurs more than once")
 
 
-def replace_between(data: bytes, old: str, new: str, first: int, last: int | None) -> bytes:
-    """Replace text that must occur exactly once in lines ``first`` to ``last`` (1-based; ``None``: to the end)."""
-    lines = data.split(b"\n")
-    head, tail = lines[: first - 1], lines[last:] if last is not None else []
-    shown = replace(b"\n".join(lines[first - 1 : last]), old, new, "one")
-    return b"\n".join([*head, shown, *tail])
-
-
-def append_lines(data: bytes, text: str) -> bytes:
-    """Put ``text`` behind the last line. The file then ends with it: a final line feed of ``data`` goes between."""
-    return data.removesuffix(b"\n") + b"\n" + encoded(text) if data else encoded(text)
-
-
-def insert_lines(data: bytes, line: int, text: str) -> bytes:
-    """Insert ``text`` as whole lines after line ``line`` (0: before the first)."""
+def insert_lines(data: bytes, line: int | None, text: str) -> bytes:
+    """Insert ``text`` as whole lines after line ``line`` (0: before the first; ``None``: at the end, where it stays
+    without a line feed)."""
+    if line is None:
+        return data.removesuffix(b"\n") + b"\n" + encoded(text) if data else encoded(text)
     lines = data.split(b"\n")
     if not 0 <= line <= len(lines):
         raise Misfit(f"line {line} does not exist; the file has {len(lines)}")

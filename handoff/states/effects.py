@@ -39,11 +39,11 @@ from handoff.actions import (
     WriteFile,
 )
 from handoff.states import editors
-from handoff.states.editors import Misfit, encoded
+from handoff.states.editors import Misfit, Unknowable, encoded
 from handoff.states.importer import FileState
 from handoff.states.objects import text_path
 from handoff.states.patches import apply_patch
-from handoff.states.stream import Unknowable, stream_edit
+from handoff.states.stream import stream_edit
 from handoff.states.working import WorkingFiles
 
 EVERYTHING = ""
@@ -81,13 +81,9 @@ class Effects:
                 self._write(path, encoded(text), must_be_new)
             case AppendFile(path=path, text=text):
                 self._edit(path, lambda data: data + encoded(text), may_be_new=True)
-            case Replace(path=path, old=old, new=new, count=count, first=None):
-                self._edit(path, lambda data: editors.replace(data, old, new, count))
-            case Replace(path=path, old=old, new=new, first=int(first), last=last):
-                self._edit(path, lambda data: editors.replace_between(data, old, new, first, last))
-            case InsertLines(path=path, line=None, text=text):
-                self._edit(path, lambda data: editors.append_lines(data, text))
-            case InsertLines(path=path, line=int(line), text=text):
+            case Replace(path=path, old=old, new=new, count=count, first=first, last=last):
+                self._edit(path, lambda data: editors.replace(data, old, new, count, first, last))
+            case InsertLines(path=path, line=line, text=text):
                 self._edit(path, lambda data: editors.insert_lines(data, line, text))
             case EditLines(path=path, first=first, last=last, text=text, closes_file=closes_file):
                 self._edit(path, lambda data: editors.edit_lines(data, first, last, text, closes_file))

@@ -248,7 +248,7 @@ class _Run:
         self._unknown.append(dict(self._effects.unknown))
 
     def _act(self, number: int, action: Action, observation: Observation, before: dict[str, FileState]) -> None:
-        operations, self._context = interpret(action, self._context)
+        operations, self._context = interpret(action, self._context, observation)
         happened = observation.missing != "not_executed" and not did_not_happen(action, observation)
         if happened:
             for operation in operations:

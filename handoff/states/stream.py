@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 
 from handoff.actions.operations import LAST_LINE, LineEdit
-from handoff.states.editors import encoded, lines_of
+from handoff.states.editors import Unknowable, encoded, lines_of
 
 _MOST_WORK = 20_000_000
 """Steps of matching that one edit of one file may cost."""
-
-
-class Unknowable(Exception):
-    """What an edit left cannot be derived; the file is unknown from there on. ``str`` says why."""
 
 
 def stream_edit(data: bytes, edits: tuple[LineEdit, ...]) -> bytes:

@@ -8,7 +8,12 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from handoff.actions import context_of, trajectory_keys
+from handoff.adapters import convert
+from handoff.corpus.columns import HeadColumns, StepColumns, read_heads, read_steps
+from handoff.errors import RecordError
 from handoff.framing import Record
+from handoff.trajectory import trajectory_id
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 2**63, 2**200, 1.5, 1e308, "", "x", "\ud800", "\x00\x1b[31m", "../../etc/passwd"),
@@ -83,3 +88,23 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield holder, key
             if isinstance(item, dict | list):
                 waiting.append(item)
+
+
+def kept_as_run(record: Record) -> bool:
+    """True when it was still a run. Anything but ``RecordError`` is a failure."""
+    try:
+        runs = convert(record)
+    except RecordError as error:
+        assert error.problem and error.remedy
+        return False
+    assert runs
+    assert all(error.problem and error.remedy for error in record.problems)
+    record.losses()
+    for run in runs:
+        heads, columns = HeadColumns(), StepColumns()
+        id_ = trajectory_id(run)
+        columns.add(id_, run.steps, trajectory_keys(run.steps, context=context_of(run.format)))
+        heads.add(id_, run, file="", record=1, part=1, sha256="")
+        assert tuple(read_steps(columns.batch())) == run.steps
+        assert [row[0] for row in read_heads(heads.batch())] == [id_]
+    return True

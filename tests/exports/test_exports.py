@@ -109,7 +109,9 @@ def test_atif_marks_the_predecessor_as_copied_context(tmp_path: Path) -> None:
     assert [(s["source"], s.get("is_copied_context", False)) for s in steps] == [
         ("user", True),
         ("agent", True),
+        ("user", True),
         ("agent", True),
+        ("user", True),
         ("user", False),
         ("agent", False),
         ("agent", False),

@@ -37,6 +37,4 @@ def run(
     outcome: Outcome | None = None,
 ) -> Trajectory:
     """A recorded run of these steps."""
-    return Trajectory(
-        format="chat", task=task, repo=repo, base_commit=base, steps=steps, outcome=outcome or Outcome()
-    )
+    return Trajectory(format="chat", task=task, repo=repo, base_commit=base, steps=steps, outcome=outcome or Outcome())

@@ -19,21 +19,22 @@ def peeks(*steps: Step, base: str | None = BASE, repo: str | None = "o/pager", t
 
 
 def kinds(*steps: Step, base: str | None = BASE, task: str = "Fix it.") -> list[tuple[int, str]]:
-    return [(s.step, s.kind) for s in peeks(*steps, base=base, task=task)]
+    return [(s.step, s.rule) for s in peeks(*steps, base=base, task=task)]
 
 
 def leak(trajectory: Trajectory) -> str | None:
     found = assess(trajectory).leak
-    return None if found is None else found.kind
+    return None if found is None else found.rule
 
 
 def test_the_run_that_listed_every_ref_and_was_shown_the_fix_is_leaked() -> None:
     """CASES S7: the commit stands above the base, so it came later."""
     found = assess(run(bash("ls"), bash("cd /testbed && git log --all --oneline", ALL), base=BASE))
     assert found.leak is not None
-    assert (found.leak.step, found.leak.kind, found.leak.paths) == (2, "saw", ("--all",))
+    assert (found.leak.step, found.leak.rule, found.leak.paths) == (2, "saw", ("--all",))
     assert FIX[:7] in found.leak.reason
-    assert found.run_row("t_1")["is_leaked"] is True
+    row = found.run_row("t_1")
+    assert (row["leak_step"], str(row["leak"])[:5]) == (2, "saw: ")
 
 
 def test_reading_the_past_is_no_peek() -> None:
@@ -79,7 +80,7 @@ def test_reading_the_past_is_no_peek() -> None:
 def test_what_could_have_shown_it_is_a_look_and_no_leak(line: str) -> None:
     """Without an answer that shows it, nothing was seen."""
     trajectory = run(bash(line, ""), base=BASE)
-    assert [(s.kind, s.step) for s in assess(trajectory).signals if s.name == "peek"] == [("looked", 1)]
+    assert [(s.rule, s.step) for s in assess(trajectory).signals if s.name == "peek"] == [("looked", 1)]
     assert leak(trajectory) is None
 
 

@@ -47,7 +47,10 @@ def make(folder: Path, commits: Sequence[Made], branches: Mapping[str, int], *, 
                 lines.append(b"M %s inline %s\ndata %d\n%s\n" % (entry[0].encode(), name, len(entry[1]), entry[1]))
     run_git("--git-dir", git_dir, "fast-import", "--quiet", "--force", stdin=b"".join(lines) + b"\n")
     refs = run_git("--git-dir", git_dir, "for-each-ref", "--format=%(objectname) %(refname)", "refs/made/")
-    by_place = {int(name.rsplit("/", 1)[1]): id_ for id_, name in (line.split(" ") for line in refs.decode().split("\n") if line)}
+    by_place = {
+        int(name.rsplit("/", 1)[1]): id_
+        for id_, name in (line.split(" ") for line in refs.decode().split("\n") if line)
+    }
     for name, place in branches.items():
         run_git("--git-dir", git_dir, "update-ref", f"refs/heads/{name}", by_place[place])
     for place in by_place:
@@ -57,8 +60,15 @@ def make(folder: Path, commits: Sequence[Made], branches: Mapping[str, int], *, 
 
 SUBMODULE = b"d" * 40
 HARD = (
-    Made({b"pager.py": ("100644", b"def page(items, size):\n    return items[:size]\n"), b"old.txt": ("100644", b"1\n2\n3\n")}),
-    Made({b"logo.png": ("100644", bytes(range(256))), b"crlf.txt": ("100644", b"one\r\ntwo\r\n")}, message=b"Add a logo"),
+    Made(
+        {
+            b"pager.py": ("100644", b"def page(items, size):\n    return items[:size]\n"),
+            b"old.txt": ("100644", b"1\n2\n3\n"),
+        }
+    ),
+    Made(
+        {b"logo.png": ("100644", bytes(range(256))), b"crlf.txt": ("100644", b"one\r\ntwo\r\n")}, message=b"Add a logo"
+    ),
     Made({b"run.sh": ("100755", b"echo\n"), b"link": ("120000", b"pager.py"), b"vendor/lib": ("160000", SUBMODULE)}),
     Made(message=b"Empty on purpose\n\nCo-authored-by: Grace Hopper <grace@navy.example>\n"),
     Made({b"old.txt": None, b"docs/new name.txt": ("100644", b"1\n2\n3\n")}, message=b"Rename, see ada@byron.example"),

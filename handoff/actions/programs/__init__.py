@@ -1,0 +1,104 @@
+"""What the common programs do, by their arguments: one room per family, one table of names.
+
+An unknown program is ``Run``. Options that take a value are listed where they matter; a wrong guess there costs a
+key's target, never an edit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from handoff.actions.operations import Operation, Run
+from handoff.actions.programs import editors, files, reading, runners, scripts, sed, vcs
+from handoff.actions.programs.call import Call, Program
+from handoff.actions.programs.wrappers import unwrapped
+
+_MOST = 8
+"""Programs that run one another in one command."""
+
+
+def _nothing(call: Call) -> list[Operation]:
+    return []
+
+
+def _named(program: Program, names: str) -> dict[str, Program]:
+    return dict.fromkeys(names.split(), program)
+
+
+_PROGRAMS: dict[str, Program] = {
+    **_named(reading.cat, "cat nl less more bat batcat tac"),
+    **_named(reading.head, "head"),
+    **_named(reading.tail, "tail"),
+    **_named(reading.reads, "wc file stat diff cmp od xxd hexdump strings md5sum sha1sum sha256sum readelf objdump"),
+    **_named(reading.filters, "jq yq sort uniq cut column fold paste comm join rev"),
+    **_named(reading.awk, "awk gawk mawk"),
+    **_named(reading.ls, "ls tree ll dir du exa eza"),
+    **_named(reading.grep, "grep egrep fgrep zgrep rg ag ack"),
+    **_named(reading.find, "find fd fdfind"),
+    **_named(reading.xargs, "xargs"),
+    **_named(sed.sed, "sed gsed"),
+    **_named(editors.perl, "perl"),
+    **_named(editors.patch, "patch"),
+    **_named(editors.apply_patch, "apply_patch applypatch"),
+    **_named(files.tee, "tee"),
+    **_named(files.move_or_copy, "mv cp"),
+    **_named(files.rm, "rm unlink"),
+    **_named(files.mkdir, "mkdir"),
+    **_named(files.touch, "touch"),
+    **_named(files.truncate, "truncate"),
+    **_named(files.chmod, "chmod"),
+    **_named(files.ln, "ln"),
+    **_named(files.download, "curl wget"),
+    **_named(files.archive, "tar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd"),
+    **_named(vcs.git, "git"),
+    **dict.fromkeys(runners.RUNNERS, runners.tests),
+    **dict.fromkeys(runners.LINTERS, runners.lint),
+    **dict.fromkeys(runners.FORMATTERS, runners.formatter),
+    **dict.fromkeys(runners.BUILDERS, runners.build),
+    **dict.fromkeys(runners.MANAGERS, runners.manager),
+    **dict.fromkeys(runners.PIPS, runners.install),
+    **_named(runners.compiled, "py_compile compileall"),
+    **_named(scripts.python, "python python2 python3 pypy pypy3"),
+    **_named(scripts.other_script, "node ruby php tsx ts-node lua Rscript julia"),
+    **_named(scripts.shell_script, "bash sh zsh dash ash fish"),
+    **_named(scripts.source, "source ."),
+    **_named(_nothing, "pwd whoami date env printenv uname id history hostname nproc rmdir tr basename dirname"),
+    **_named(
+        _nothing, "realpath readlink seq expr tput stty jobs fg bg disown yes echo printf sleep wait which whereis"
+    ),
+    **_named(
+        _nothing, "cd pushd popd export set unset true false : exit return alias unalias shopt ulimit trap test ["
+    ),
+    **_named(_nothing, "[[ local declare readonly typeset read clear reset break continue umask hash type command let"),
+}
+_VERSIONED = re.compile(r"(python|pip|pypy)[\d.]+")
+_BY_FOLDER = frozenset((*runners.RUNNERS, *runners.LINTERS, "mvnw", "gradlew"))
+"""Programs known by their last name even when called by a path in the repository (``./gradlew``, ``bin/rspec``)."""
+
+
+def operations_of(call: Call) -> list[Operation]:
+    """What one command does. Empty when it does nothing that counts."""
+    for _ in range(_MOST):
+        found = _program(call.words[0].text)
+        if found is None:
+            break
+        made = found(call)
+        if not isinstance(made, Call):
+            return made
+        call = made.inner(unwrapped(made.words))
+    word = call.words[0]
+    if not word.is_literal:
+        return [Run(target="unknown")]
+    return [Run(target=call.path(word.text) if "/" in word.text else word.text)]
+
+
+def _program(name: str) -> Program | None:
+    found = _PROGRAMS.get(name)
+    if found is None and "/" in name:
+        base = name.rsplit("/", 1)[-1]
+        is_system = name.startswith(("/usr/", "/bin/", "/opt/", "~/")) or "/bin/" in name
+        found = _PROGRAMS.get(base) if is_system or base in _BY_FOLDER else None
+        name = base if is_system else name
+    if found is None and (match := _VERSIONED.fullmatch(name)):
+        found = _PROGRAMS.get(match[1])
+    return found

@@ -1,0 +1,123 @@
+"""One command as its program sees it, and what the families of programs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import msgspec
+
+from handoff.actions.operations import Opaque, Operation, Other
+from handoff.actions.paths import Context, is_outside, is_unknown, resolve
+from handoff.shell import Word
+
+_LONGEST_SHOWN = 200
+
+
+def listed(text: str) -> frozenset[str]:
+    """A table of names, written as words."""
+    return frozenset(text.split())
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """One command without its wrappers."""
+
+    words: tuple[Word, ...]
+    """Program and arguments."""
+    stdin: str | None
+    """What it reads from its standard input, when the line itself says it."""
+    context: Context
+    is_alone: bool
+    """Whether its output reaches the observation, and not a pipe or a file."""
+    typed: tuple[Word, ...] = ()
+    """The command as typed, when ``words`` is what it runs in turn (``python -m pytest``)."""
+
+    @property
+    def name(self) -> str:
+        """The program's name without its folder."""
+        return self.words[0].text.rsplit("/", 1)[-1]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The words after the program's name, as text."""
+        return [word.text for word in self.words[1:]]
+
+    @property
+    def shown(self) -> str:
+        """The command as typed, shortened for display."""
+        text = " ".join(word.text for word in self.typed or self.words)
+        return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+    def path(self, text: str) -> str:
+        """Where ``text`` lies."""
+        return resolve(text, self.context)
+
+    def plain(self, valued: Iterable[str] = ()) -> list[str]:
+        """Arguments that are no options; ``valued``: options that take the next word."""
+        return plain(self.arguments, valued)
+
+    def has(self, *options: str) -> bool:
+        """Whether one of ``options`` is given, by itself or, for a single letter, in a cluster such as ``-rf``."""
+        return any(_is_option(word.text, option) for word in self.words[1:] for option in options)
+
+    def values(self, *options: str) -> list[str]:
+        """The words after ``options``."""
+        return [value for option, value in pairwise(self.arguments) if option in options]
+
+    def inner(self, words: tuple[Word, ...]) -> Call:
+        """The command that this one runs."""
+        return Call(words, self.stdin, self.context, self.is_alone, self.typed or self.words)
+
+
+Program: TypeAlias = Callable[[Call], "list[Operation] | Call"]
+"""What a command does, or the command that it runs in turn."""
+
+
+def _is_option(text: str, option: str) -> bool:
+    if text == option or text.startswith(option + "="):
+        return True
+    return len(option) == 2 and text[:1] == "-" and text[1:].isalpha() and text[1:2] != "-" and option[1] in text
+
+
+def plain(arguments: Sequence[str], valued: Iterable[str] = ()) -> list[str]:
+    """``arguments`` without options and their values."""
+    found, skips, has_ended = [], False, False
+    for text in arguments:
+        if skips:
+            skips = False
+        elif has_ended or not text.startswith("-") or text == "-":
+            found.append(text)
+        elif text == "--":
+            has_ended = True
+        else:
+            skips = text in valued
+    return found
+
+
+def after_options(words: tuple[Word, ...], valued: Iterable[str] = ()) -> tuple[Word, ...]:
+    """``words`` from the first that is no option."""
+    place = 0
+    while place < len(words) and words[place].text.startswith("-"):
+        if words[place].text == "--":
+            place += 1
+            break
+        place += 2 if words[place].text in valued else 1
+    return words[place:]
+
+
+def anywhere(reason: str) -> Opaque:
+    """An edit of files that the line does not name."""
+    return Opaque(reason=reason, paths=(".",))
+
+
+def guarded(path: str, operation: Operation, tool: str) -> Operation:
+    """``operation`` on ``path`` if that lies in the repository."""
+    if is_unknown(path):
+        return anywhere(f"{tool} of files not named")
+    return Other(tool=tool, target=path) if is_outside(path) else operation
+
+
+def is_wild(call: Call, text: str) -> bool:
+    """Whether the shell would expand the argument ``text``."""
+    return any(word.text == text and not word.is_literal for word in call.words)

@@ -1,0 +1,32 @@
+"""Claude Code on the web: one exported object with the same messages under ``loglines``, and fewer keys.
+
+::
+
+    {"loglines": [
+      {"type": "user", "timestamp": "…", "message": {"role": "user", "content": "Fix the pager."}},
+      {"type": "assistant", "timestamp": "…", "message": {"role": "assistant", "content": [{"type": "text", …}]}}]}
+"""
+
+from __future__ import annotations
+
+from handoff.adapters.claude import Line
+from handoff.adapters.claude_code import Session
+from handoff.framing import Record
+from handoff.trajectory import Trajectory
+
+
+class ClaudeCodeWeb:
+    """Reads exports of web sessions."""
+
+    format = "claude_code_web"
+
+    def recognises(self, record: Record) -> bool:
+        """An object with ``loglines``."""
+        return "loglines" in record.keys
+
+    def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
+        """The runs of the session; ``RecordError`` when a field does not fit or nothing is a run."""
+        session = Session(record)
+        for line in record.decode_under("loglines", list[Line]):
+            session.talk(line)
+        return session.runs(self.format)
