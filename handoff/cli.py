@@ -25,6 +25,7 @@ from handoff.terminal import (
     print_branches,
     print_outcome,
     print_pairs,
+    print_quality,
     print_shard,
     progress,
     shown,
@@ -161,7 +162,7 @@ def ingest(
     """Read trajectory files, or with --branch a person's commits, into the lake: runs, states, points and views."""
     from handoff.corpus import files
     from handoff.project import Project, shard_name
-    from handoff.stages import corpus, handoffs
+    from handoff.stages import corpus, handoffs, quality
     from handoff.states.branches import repository_name
 
     project = Project(data_folder(data))
@@ -184,6 +185,7 @@ def ingest(
         advance = report("reading records (KiB)")
         corpus.raw_trajectories(project, name, lambda done, total: advance(done >> 10, total >> 10))
         corpus.repository_states(project, name)
+        quality.quality_signals(project, name)
         handoffs.injected_handoffs(project, name)
         handoffs.view_renderings(project, name)
     print_shard(project, name)
@@ -200,9 +202,10 @@ def inspect(
     branch: Annotated[str | None, typer.Option(help="Show this branch of a git repository instead.")] = None,
     base: Base = None,
 ) -> None:
-    """Say what was understood of one record: format, steps, action keys, handoff points. Nothing is written."""
+    """Say what was understood of one record: format, steps, action keys, handoff points, quality. Nothing is written."""
     from handoff import actions, adapters
     from handoff.points import find_handoff_points
+    from handoff.quality import assess
     from handoff.states.branches import look_at
     from handoff.trajectory import trajectory_id
 
@@ -225,7 +228,7 @@ def inspect(
     out.print(facts)
     points = {p.h: p.labels for p in find_handoff_points(trajectory, id_, None)}
     listed = table("step", "actions (kind target)", "exit", "handoff labels")
-    context = actions.context_of(trajectory.format)
+    context = actions.context_of(trajectory.format, trajectory.source)
     for number, keys in enumerate(actions.trajectory_keys(trajectory.steps, context=context), start=1):
         if number > steps:
             listed.add_row("…", f"{len(trajectory.steps) - steps} more (--steps)", "", "")
@@ -238,6 +241,7 @@ def inspect(
             ", ".join(points.get(number, ())),
         )
     out.print(listed)
+    print_quality(assess(trajectory))
     if len(trajectory.steps) < 2:
         out.print("A run of fewer than two steps has no handoff point.")
 

@@ -94,7 +94,7 @@ def predecessor_of(trajectory: Trajectory) -> Predecessor:
 def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) -> Evidence:
     """The evidence record at ``h``. Only steps ≤ h and states ≤ h are looked at."""
     steps = trajectory.steps[:h]
-    events = history(steps, context_of(trajectory.format))
+    events = history(steps, context_of(trajectory.format, trajectory.source))
     reverted = find_reverted(events, states)
     return Evidence(
         h=h,

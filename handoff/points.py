@@ -250,7 +250,7 @@ class _Run:
         self.states = states
         self.n = len(trajectory.steps)
         self.prompts = prompt_lengths(trajectory)
-        self.events = history(trajectory.steps, context_of(trajectory.format))
+        self.events = history(trajectory.steps, context_of(trajectory.format, trajectory.source))
         self.reverted = find_reverted(self.events, states)
         self.undone = {(path, step) for path, *steps in self.reverted for step in steps}
         """(path, step) of edits that were taken back and of those that took them back."""

@@ -57,6 +57,36 @@ def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
     out.print(lines)
 
 
+# -- one run ------------------------------------------------------------------------------------
+
+
+def print_quality(quality: Any) -> None:
+    """A run's signals by rule, how it used what its tools answered, whether it is leaked, and why it failed."""
+    from handoff.quality import NAMES
+
+    listed = table("signal", "steps", "for example")
+    for name in NAMES:
+        rules = sorted({signal.rule for signal in quality.signals if signal.name == name})
+        for rule in rules:
+            found = [signal for signal in quality.signals if (signal.name, signal.rule) == (name, rule)]
+            more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+            steps = ", ".join(str(signal.step) for signal in found[:_LISTED]) + more
+            listed.add_row(f"{name}: {rule}", steps, escape(shown(found[0].reason)))
+    if quality.signals:
+        out.print(listed)
+    use = quality.use
+    out.print(
+        f"[bold]answers[/bold]: {use.understood} of {use.responses} heeded; "
+        f"calls after an answer: {use.planned:g} of {use.plans} were no bad call"
+    )
+    if quality.leak is not None:
+        text = f"leaked, step {quality.leak.step}: {quality.leak.reason}; its outcome counts for nothing"
+        out.print(shown(text, 400), style="yellow", markup=False)
+    for failure in quality.failures or ():
+        steps = ", ".join(map(str, failure.steps))
+        out.print(shown(f"failed by {failure.category}, steps {steps}: {failure.reason}", 400), markup=False)
+
+
 # -- one shard ----------------------------------------------------------------------------------
 
 
@@ -76,6 +106,7 @@ def print_shard(project: Any, shard: str) -> None:
     _print_losses(sources)
     if kept:
         _print_states(lake, shard)
+        _print_quality(lake, shard)
         _print_points(project, shard)
     if bad:
         _print_quarantine(lake.rows("quarantine", shard=shard))
@@ -147,6 +178,21 @@ def _print_states(lake: Any, shard: str) -> None:
     out.print(listed)
     steps = ", ".join(f"{status} {n}" for (status,), n in count_by(rows, "status"))
     out.print(f"[bold]states after each step[/bold]: {steps}")
+
+
+def _print_quality(lake: Any, shard: str) -> None:
+    """Runs that may have known the solution, and failed runs by category."""
+    from handoff.report.tables import count_by
+
+    rows = lake.rows("run_quality", ["leak_step", "failures"], shard=shard)
+    leaked = sum(row["leak_step"] is not None for row in rows)
+    if leaked:
+        out.print(f"[bold]leaked[/bold]: {_n(leaked, 'run')} looked beyond the base commit; no outcome of theirs counts")
+    failures = (failure for row in rows for failure in row["failures"] or ())
+    counts = ", ".join(f"{category} {n}" for (category,), n in count_by(failures, "category"))
+    if counts:
+        failed = sum(row["failures"] is not None for row in rows)
+        out.print(f"[bold]failed[/bold]: {_n(failed, 'run')} ({counts})")
 
 
 def _print_points(project: Any, shard: str) -> None:

@@ -38,6 +38,7 @@ SUITES = Path(__file__).resolve().parent.parent / "great_expectations" / "expect
 KEYS: dict[str, tuple[str, ...]] = {
     "raw_trajectories": ("trajectory_id",),
     "repository_states": ("trajectory_id", "step"),
+    "quality_signals": ("trajectory_id", "step", "signal", "rule"),
     "injected_handoffs": ("point_id",),
     "view_renderings": ("view_id",),
     "adversarial_variants": ("variant_id",),

@@ -12,6 +12,7 @@ from handoff_assets.exports import exports
 from handoff_assets.injected_handoffs import injected_handoffs
 from handoff_assets.jobs import jobs
 from handoff_assets.policy import policy
+from handoff_assets.quality_signals import quality_signals
 from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.repository_states import repository_states
 from handoff_assets.robustness import robustness
@@ -31,6 +32,7 @@ from sensors.schedules import close_round_sensor, round_schedule
 ASSETS = (
     raw_trajectories,
     repository_states,
+    quality_signals,
     injected_handoffs,
     view_renderings,
     adversarial_variants,

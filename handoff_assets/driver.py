@@ -47,6 +47,7 @@ STAGES: dict[str, dict[str, str]] = {
     CORPUS: {
         "raw_trajectories": "corpus",
         "repository_states": "corpus",
+        "quality_signals": "quality",
         "injected_handoffs": "handoffs",
         "view_renderings": "handoffs",
     },

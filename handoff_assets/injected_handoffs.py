@@ -4,6 +4,7 @@ from dagster import AssetExecutionContext, MaterializeResult
 
 from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import shards
+from handoff_assets.quality_signals import quality_signals
 from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.repository_states import repository_states
 from handoff_assets.table import table
@@ -31,7 +32,12 @@ CLASSES = Summary(
 )
 
 
-@table("injected_handoffs", group="handoffs", partitions=shards, upstream=[raw_trajectories, repository_states])
+@table(
+    "injected_handoffs",
+    group="handoffs",
+    partitions=shards,
+    upstream=[raw_trajectories, repository_states, quality_signals],
+)
 def injected_handoffs(
     context: AssetExecutionContext,
     project: ProjectResource,

@@ -17,6 +17,12 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "tree": ("raw_trajectories.base_commit",),
         "status": ("raw_trajectories.patch",),
     },
+    "quality_signals": {
+        "trajectory_id": ("raw_trajectories.trajectory_id",),
+        "step": ("raw_trajectories.n_steps",),
+        "looks_ahead": ("raw_trajectories.n_steps",),
+        "paths": ("raw_trajectories.repo", "raw_trajectories.base_commit"),
+    },
     "injected_handoffs": {
         "trajectory_id": ("raw_trajectories.trajectory_id",),
         "task_id": ("raw_trajectories.task_id",),
@@ -28,7 +34,8 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "state_status": ("repository_states.status",),
         "state_class": ("repository_states.tree",),
         "nodes": ("repository_states.tree", "raw_trajectories.patch"),
-        "gold": ("raw_trajectories.resolved", "repository_states.tree"),
+        "h": ("quality_signals.step",),
+        "gold": ("raw_trajectories.resolved", "repository_states.tree", "quality_signals.signal"),
     },
     "view_renderings": {
         "point_id": ("injected_handoffs.point_id",),

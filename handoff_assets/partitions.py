@@ -27,7 +27,9 @@ with warnings.catch_warnings():
     same_shard = MultiToSingleDimensionPartitionMapping(partition_dimension_name=SHARD)
     same_round = MultiToSingleDimensionPartitionMapping(partition_dimension_name=ROUND)
 
-BY_SHARD = frozenset({"raw_trajectories", "repository_states", "injected_handoffs", "view_renderings"})
+BY_SHARD = frozenset(
+    {"raw_trajectories", "repository_states", "quality_signals", "injected_handoffs", "view_renderings"}
+)
 BY_ROUND_AND_SHARD = frozenset({"adversarial_variants", "takeover_runs", "diagnostics"})
 
 

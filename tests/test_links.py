@@ -83,3 +83,29 @@ def test_the_table_names_the_run_that_another_begins_with(tmp_path: Path) -> Non
     assert (long["repeats"], long["repeated_steps"]) == (short["trajectory_id"], 40)
     assert (short["repeats"], short["repeated_steps"]) == (None, 0)
     assert (report.trajectories, report.continued, report.duplicates) == (2, 1, 0)
+
+
+def test_a_resumed_run_has_points_only_in_its_new_part(tmp_path: Path) -> None:
+    """The repeated part is the other run's, and has its points there: no handoff is counted twice."""
+    from handoff.project import Project
+    from handoff.stages import corpus as stage
+    from handoff.stages import handoffs
+
+    def edits(count: int) -> str:
+        value = json.loads(row(count))
+        for number, message in enumerate(m for m in value["messages"] if m["role"] == "assistant"):
+            command = f"sed -i 's/a/b/g' src/m{number}.py" if number % 2 else f"python -m pytest tests/t{number}.py"
+            message["tool_calls"][0]["function"]["arguments"] = json.dumps({"command": command})
+        return json.dumps(value)
+
+    (tmp_path / "rows.jsonl").write_text(edits(9) + "\n" + edits(14) + "\n")
+    project = Project(tmp_path / "data")
+    project.add_shard("s", (str(tmp_path / "rows.jsonl"),), {})
+    stage.raw_trajectories(project, "s")
+    stage.repository_states(project, "s")
+    handoffs.injected_handoffs(project, "s")
+    short, long = project.lake.rows("raw_trajectories", shard="s")
+    assert long["repeats"] == short["trajectory_id"]
+    points = project.lake.rows("injected_handoffs", ["trajectory_id", "h"], shard="s")
+    assert {p["h"] < 9 for p in points if p["trajectory_id"] == short["trajectory_id"]} == {True}
+    assert {p["h"] >= 9 for p in points if p["trajectory_id"] == long["trajectory_id"]} == {True}

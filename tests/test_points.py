@@ -101,6 +101,37 @@ def test_a_compaction_is_a_natural_point() -> None:
     assert "natural" in points(trajectory(*steps))[2].labels
 
 
+def test_turns_that_were_taken_back_are_no_handoff() -> None:
+    """Nobody took over: the same agent went on without them."""
+    steps = [bash("ls"), msgspec.structs.replace(bash("ls"), boundary="rollback"), bash("ls"), bash("ls")]
+    assert not [p for p in find_handoff_points(trajectory(*steps), "t_1", None) if "natural" in p.labels]
+
+
+@pytest.mark.parametrize(("resolved", "is_reference"), [(None, True), (True, True), (False, False)])
+def test_what_a_person_left_is_the_reference_unless_it_is_known_to_be_wrong(
+    resolved: bool | None, is_reference: bool
+) -> None:
+    """Every commit is a point; the remaining ones are its continuation; a person makes no model calls."""
+    diff = "diff --git a/src/{0} b/src/{0}\nnew file mode 100644\nindex 00000..11111\n"
+    commits = [
+        Step(actions=(Action(tool="git_commit", arguments=diff.format(f"{n}.py"), is_text=True),), boundary="commit")
+        for n in "abc"
+    ]
+    run = msgspec.structs.replace(
+        trajectory(*commits, resolved=resolved, patch="".join(diff.format(f"{n}.py") for n in "abc")),
+        format="git_branch",
+        author="human",
+    )
+    found = points(run)
+    assert sorted(found) == [1, 2]
+    for point in found.values():
+        assert "natural" in point.labels
+        assert (point.author, point.remaining_steps, point.remaining_prompt_tokens) == ("human", None, None)
+        assert (point.gold is not None) == (point.plan is not None) == is_reference
+    if is_reference:
+        assert found[1].plan == ("create src/b.py", "create src/c.py")
+
+
 def test_what_does_not_occur_is_omitted_and_can_be_counted() -> None:
     """No label is imputed."""
     found = find_handoff_points(trajectory(bash("ls"), bash("ls")), "t_1", None)

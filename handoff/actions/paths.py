@@ -18,6 +18,13 @@ _NOT_A_REPOSITORY = re.compile(
     r"|root|home|home/[^/]+|Users|Users/[^/]+|workspaces?|)\Z"
 )
 
+_NOT_A_ROOT = re.compile(r"/(?:tmp|usr|etc|var|opt|root|home|home/[^/]+|Users|Users/[^/]+|workspaces?)?\Z")
+"""Folders that are no checkout, even when a run began there."""
+_BESIDE = re.compile(
+    r"/workspaces?/(?![^/]*__)[^/]+\.(?:py|md|txt|html|css|json|ya?ml|toml|sh|tsx?|c|h|cpp|go|rs|java|rb|csv)\Z"
+)
+"""A file beside the checkout that a workspace holds."""
+
 
 class Context(msgspec.Struct, frozen=True, gc=False):
     """What earlier actions decided about how later ones are read. Changes only through ``interpret``."""
@@ -36,9 +43,29 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     """Whether ``cd`` outlives its line."""
 
 
-def context_of(format: str) -> Context:
-    """The context at the start of a run in this format (``Trajectory.format``)."""
-    return Context(shell_persists=not format.startswith("mini"))
+class _Facts(msgspec.Struct):
+    """Where the run worked, as its recording says."""
+
+    cwd: str | None = None
+    cwds: list[str] = []
+
+
+_facts = msgspec.json.Decoder(_Facts).decode
+_FRESH_SHELLS = ("mini", "codex", "gemini", "pi", "inspect")
+"""Formats whose every command begins in the same folder."""
+
+
+def context_of(format: str, source: str = "{}") -> Context:
+    """The context at the start of a run in this format (``Trajectory.format``, ``Trajectory.source``)."""
+    context = Context(shell_persists=not format.startswith(_FRESH_SHELLS))
+    try:
+        facts = _facts(source)
+    except msgspec.DecodeError:  # facts of other types
+        return context
+    folder = posixpath.normpath(facts.cwd or (facts.cwds[0] if len(facts.cwds) == 1 else "") or "/")
+    if not folder.startswith("/") or _NOT_A_ROOT.match(folder) is not None or resolve(folder, context) != folder:
+        return context
+    return msgspec.structs.replace(context, prefixes=(folder,))
 
 
 def resolve(path: str, context: Context, cwd: str | None = None) -> str:
@@ -62,7 +89,7 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
         if full.startswith(prefix + "/"):
             return full[len(prefix) + 1 :]
     match = _SANDBOX.match(full)
-    if match is None:
+    if match is None or _BESIDE.match(full) is not None:
         return full
     return full[match.end() + 1 :] or "."
 

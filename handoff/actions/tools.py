@@ -35,7 +35,7 @@ from handoff.actions.operations import (
     WriteFile,
     patch_paths,
 )
-from handoff.actions.paths import Context, is_outside, resolve
+from handoff.actions.paths import Context, is_outside, resolve, with_folder
 from handoff.actions.programs.call import listed
 from handoff.actions.programs.editors import patch_of
 from handoff.actions.programs.scripts import script_of
@@ -158,9 +158,8 @@ def _shell(name: str, values: _Values, context: Context) -> Result:
         return _typed(name, line), context
     folder = values.get("workdir") or values.get("cwd") or values.get("dir_path") or values.get("directory")
     if isinstance(folder, str) and folder:
-        inside = resolve(folder, context)
-        inner = msgspec.structs.replace(context, cwd="" if inside == "." else inside)
-        return interpret_line(line, inner)[0], context
+        inner = with_folder(context, folder)
+        return interpret_line(line, inner)[0], msgspec.structs.replace(context, prefixes=inner.prefixes)
     return interpret_line(line, context)
 
 

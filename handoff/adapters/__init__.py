@@ -17,6 +17,9 @@ import msgspec
 
 from handoff.adapters.atif import Atif
 from handoff.adapters.chat import ChatRows
+from handoff.adapters.claude_code import ClaudeCode
+from handoff.adapters.claude_code_stream import ClaudeCodeStream
+from handoff.adapters.claude_code_web import ClaudeCodeWeb
 from handoff.adapters.git_branch import GitBranch
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest

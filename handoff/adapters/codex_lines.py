@@ -1,15 +1,13 @@
-"""The lines of a Codex rollout as types, and the text that Codex puts around what a tool returned."""
+"""The lines of a Codex rollout as types."""
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
-from handoff.adapters import harness, values
+from handoff.adapters import values
 from handoff.framing.losses import NOTHING, Repeated, Upkeep
-from handoff.trajectory import Missing
 
 Opaque = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": "encrypted: only the provider can read it"})]
 """Reasoning and summaries that the provider sealed."""
@@ -421,47 +419,11 @@ class ItemCompleted(Event, gc=False):
     completed_at_ms: Upkeep = NOTHING
 
 
-# -- what tools returned -----------------------------------------------------------------------------
-
-
-class Metadata(msgspec.Struct, gc=False):
-    """``metadata`` of a wrapped output."""
-
-    exit_code: Any = None
-
-
-class Wrapped(msgspec.Struct, gc=False):
-    """An output that is JSON in a text: ``{"output": "…", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}``."""
-
-    output: str
-    metadata: Metadata
-
-
 class Payload(Part, gc=False):
     """An output that is an object: one part, or content with a flag."""
 
     content: str | list[Part] | None = None
     success: Any = None
-
-
-class Answer(NamedTuple):
-    """What a call returned, without what Codex wrote around it."""
-
-    text: str
-    exit_code: int | None = None
-    error: bool | None = None
-    session: str | None = None
-    """Of a command that still runs: what later polls call it. ``text`` is what it had printed by then."""
-
-
-_WRAPPED = msgspec.json.Decoder(Wrapped)
-_HEAD = re.compile(
-    r"(?P<mark>Chunk ID: |Wall time:? |Original token count: |Total output lines: |Process exited with code |Exit code: "
-    r"|Process running with session ID |Script running with cell ID |Script completed|Script failed)(?P<value>[^\n]{0,80})"
-    r"(?:\n|\Z)"
-)
-_HEAD_END = re.compile(r"(?:Final o|O)utput:[ \t]*(?:\n|\Z)")
-_REFUSED = ("exec command rejected", "patch rejected", "command rejected", "rejected by user")
 
 
 def join(content: Content) -> str:
@@ -479,51 +441,3 @@ def said_in(part: Part) -> str:
     if part.text is not None or part.refusal is not None:
         return part.text or part.refusal or ""
     return values.media("image", part.image_url) if isinstance(part.image_url, str) and part.image_url else ""
-
-
-def answer_in(text: str) -> Answer:
-    """What a tool returned, from the text that the model was given::
-
-    Chunk ID: a21e41
-    Wall time: 1.0037 seconds
-    Process running with session ID 48230
-    Output:
-    """
-    if text.startswith("{") and '"metadata"' in text:
-        try:
-            wrapped = _WRAPPED.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return Answer(text)
-        return Answer(wrapped.output, exit_code=_code(wrapped.metadata.exit_code))
-    at = 0
-    code: int | None = None
-    error: bool | None = None
-    session: str | None = None
-    while head := _HEAD.match(text, at):
-        at = head.end()
-        mark, value = head["mark"], head["value"].strip()
-        if mark in ("Process exited with code ", "Exit code: "):
-            code = _code(int(value)) if re.fullmatch(r"-?\d{1,10}", value) else None
-        elif mark.startswith(("Process running", "Script running")):
-            session = f"{mark[:6]} {value}"
-        elif mark == "Script failed":
-            error = True
-    end = _HEAD_END.match(text, at)
-    if end is None and (at == 0 or at < len(text)):
-        return Answer(text)
-    return Answer(text[end.end() :] if end else "", exit_code=code, error=error, session=session)
-
-
-def why_unanswered(text: str) -> Missing | None:
-    """Why a call has no result, when what was returned is only the client's note that it did not run or was stopped."""
-    if len(text) > 2_000:
-        return None
-    if text.startswith(_REFUSED) or (text.startswith("exec_command failed") and "Rejected(" in text):
-        return "not_executed"
-    if text.strip() == "aborted" or text.startswith("aborted by user") or text.rstrip().endswith("\naborted by user"):
-        return "aborted"
-    return None
-
-
-def _code(value: Any) -> int | None:
-    return harness.known_code(values.whole(value))

@@ -22,6 +22,7 @@ _NOTICES = (
     "Tool call error:",
     "Format error:",
     "ENVIRONMENT REMINDER:",
+    "The task appears incomplete (iteration ",
     "Previous response had parsing errors:",
     "ERROR!! NONE of the actions you just requested were performed",
     "You are about to hand off your work to another AI agent.",

@@ -28,7 +28,7 @@ from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
 from handoff.identity import canonical_json
-from handoff.trajectory import Action, Ending, Outcome, Trajectory, Usage
+from handoff.trajectory import Action, Ending, Trajectory, Usage
 
 EventId = int | str
 """What ``cause`` points to."""

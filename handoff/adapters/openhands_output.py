@@ -15,17 +15,18 @@ read. Whether the task was solved is known where the evaluation was written back
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from handoff.adapters import openhands_events, openhands_sdk, values
 from handoff.adapters.openhands_events import Event, Metrics, Run, Spending
-from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, SEALED, UPKEEP, Sealed, Upkeep
 from handoff.framing.record import Row, first_item
 from handoff.trajectory import Outcome, Trajectory
+
+T = TypeVar("T")
 
 
 class Model(msgspec.Struct, gc=False):
@@ -149,11 +150,15 @@ class OpenHandsOutput:
         return (run.trajectory(record, "$.history", known),)
 
 
+def _holds_pairs(record: Record) -> bool:
+    history = bytes(record.keys["history"])
+    return history[:1] == b"[" and history[1:200].lstrip()[:1] == b"["
+
+
 def _first(record: Record) -> dict[str, Any]:
     """The first event, alone or in a pair."""
     history = bytes(record.keys["history"])
-    inner = history[1:].lstrip() if history[:1] == b"[" else b""
-    return first_item(inner if inner[:1] == b"[" else history)
+    return first_item(history[1:] if _holds_pairs(record) else history)
 
 
 def _read_history(record: Record, run: Run) -> None:
@@ -161,12 +166,11 @@ def _read_history(record: Record, run: Run) -> None:
         events = record.decode_under("history", list[msgspec.Raw])
         rows = [Row(record.position, bytes(event)) for event in events]
         openhands_sdk.read(rows, run, record, "$.history[]")
-        return
-    found = record.decode_under("history", list[Event | list[Event]] | None)  # type: ignore[arg-type]
-    flat: list[Event] = []
-    for item in found or ():
-        flat.extend(item if isinstance(item, list) else (item,))
-    openhands_events.read(flat, run, record, "$.history")
+    elif _holds_pairs(record):
+        pairs = record.decode_under("history", list[list[Event]])
+        openhands_events.read([event for pair in pairs for event in pair], run, record, "$.history[]")
+    else:
+        openhands_events.read(record.decode_under("history", list[Event]), run, record, "$.history")
 
 
 def _task(record: Record) -> _Task:
@@ -190,7 +194,7 @@ def _model(record: Record, metadata: Metadata) -> str | None:
     return None
 
 
-def _unaccounted[T](raw: msgspec.Raw, kind: type[T]) -> T | None:
+def _unaccounted(raw: msgspec.Raw, kind: type[T]) -> T | None:
     """A few fields of something that is otherwise left aside as a whole."""
     try:
         return msgspec.json.decode(raw, type=kind)

@@ -148,7 +148,7 @@ class _Reading:
                 if steps.rows and (steps.rows + len(trajectory.steps) > ROW_GROUP or steps.bytes > _FLUSH):
                     yield steps.batch()
                     steps = StepColumns()
-                keys = trajectory_keys(trajectory.steps, context=context_of(trajectory.format))
+                keys = trajectory_keys(trajectory.steps, context=context_of(trajectory.format, trajectory.source))
                 steps.add(id_, trajectory.steps, keys)
                 head.add(id_, trajectory, file=record.file, record=record.position, part=part, sha256=record.sha256)
                 if head.rows >= ROW_GROUP or head.bytes > _FLUSH:

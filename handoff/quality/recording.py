@@ -73,7 +73,7 @@ class Recording:
         self.steps = trajectory.steps
         self.deeds: list[list[Deed]] = [[] for _ in self.steps]
         """Operations of each step, in order of execution."""
-        for event in history(self.steps, context_of(trajectory.format)):
+        for event in history(self.steps, context_of(trajectory.format, trajectory.source)):
             self.deeds[event.step - 1].append(Deed(*event, event.keys, event.changed))
         self.calls: list[list[Call]] = [[call_of(action) for action in step.actions] for step in self.steps]
         """Programs and addresses of each action of each step."""

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from handoff.actions.operations import Delete, ListFiles, Opaque, Read, Replace, Run, Search, Validate, Vcs, WriteFile
 from handoff.actions.paths import is_outside
 from handoff.points import is_source
@@ -227,7 +229,7 @@ def expired(recording: Recording) -> list[Signal]:
                 elif path in held:
                     marked = (e if e.changed else e._replace(changed=number) for e in held[path])
                     held[path] = deque(marked, maxlen=KEPT)
-    return _once(found)
+    return _merged(found)
 
 
 def _gone(step: int, kind: str, path: str, steps: tuple[int, ...]) -> Signal:
@@ -243,10 +245,19 @@ def _gone(step: int, kind: str, path: str, steps: tuple[int, ...]) -> Signal:
     )
 
 
-def _once(found: Iterable[Signal]) -> list[Signal]:
-    """The first of those that share step, kind and paths, by step."""
-    unique = {(s.step, s.rule, s.paths): s for s in reversed(list(found))}
-    return sorted(unique.values(), key=lambda s: (s.step, s.rule, s.paths))
+def _merged(found: Iterable[Signal]) -> list[Signal]:
+    """One signal for each step and rule, with all paths and steps, by step."""
+    groups: dict[tuple[int, str], list[Signal]] = {}
+    for signal in found:
+        groups.setdefault((signal.step, signal.rule), []).append(signal)
+    merged = []
+    for key in sorted(groups):
+        first, *others = groups[key]
+        paths = tuple(dict.fromkeys(path for signal in (first, *others) for path in signal.paths))
+        shown_by = tuple(sorted({step for signal in (first, *others) for step in signal.shown_by}))
+        more = f" (and {len(paths) - 1} more like it)" if others and len(paths) > 1 else ""
+        merged.append(msgspec.structs.replace(first, paths=paths, shown_by=shown_by, reason=first.reason + more))
+    return merged
 
 
 # -- evidence that never became an edit ---------------------------------------------------------
@@ -280,4 +291,4 @@ def unused_evidence(recording: Recording) -> list[Signal]:
                 reason = f"{short(result.command or result.target)} fails; nothing is changed after it"
                 paths = result.failing[:8]
                 found.append(Signal(step=number, name="unused_evidence", rule="failure", paths=paths, reason=reason))
-    return _once(found)
+    return _merged(found)

@@ -19,6 +19,7 @@ from handoff.lake import Lake
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "2",
     "repository_states": "1",
+    "quality_signals": "1",
     "injected_handoffs": "1",
     "view_renderings": "1",
     "adversarial_variants": "1",

@@ -18,13 +18,14 @@ from handoff.exports import export
 from handoff.identity import canonical_json, identify
 from handoff.lake import Written
 from handoff.project import Project
+from handoff.quality import find_leak
 from handoff.samples import Origin, Sample, read_sample
 from handoff.stages import inputs_of, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 from handoff.states.reader import StateReader
 from handoff.takeover import read_transcript
-from handoff.trajectory import Step
+from handoff.trajectory import Step, Trajectory
 
 HRS_QUANTILE = 0.1
 """Share of the collected takeovers below which robustness is too low to imitate."""
@@ -39,6 +40,8 @@ def curated_training_set(project: Project, round: str) -> Written:
         for partition in lake.partitions(table)
         if round_number(partition["round"]) <= round_number(round)
     ]
+    shards = {partition["shard"] for _, partition in upstream}
+    upstream += [("run_quality", {"shard": shard}) for shard in sorted(shards)]
     inputs = inputs_of("curated_training_set", lake, *upstream)
     if current := lake.current("curated_training_set", inputs=inputs, round=round):
         return current
@@ -141,6 +144,7 @@ class _Workshop:
             repo=point["repo"],
             split=point["split"],
             purpose=run["purpose"],
+            leak=self._leak(run, point, episode),
             solved=run["solved"],
             destroyed_fixes=run["destroyed_fixes"],
             steps=run["steps"],
@@ -152,6 +156,20 @@ class _Workshop:
             grounding=grounding.evidence(),
             fingerprint=identify("i", canonical_json([step.actions for step in episode.steps])),
         )
+
+    def _leak(self, run: dict[str, Any], point: dict[str, Any], episode: Episode) -> str | None:
+        recorded = self._table(run["shard"], "run_quality", "trajectory_id").get(point["trajectory_id"])
+        if recorded is not None and recorded["leak_step"] is not None:
+            return f"the recorded run, step {recorded['leak_step']}: {recorded['leak']}"
+        own = Trajectory(
+            format="takeover",
+            task=episode.briefing.task,
+            repo=point["repo"],
+            base_commit=point["base_commit"],
+            steps=episode.steps,
+        )
+        found = find_leak(own)
+        return None if found is None else f"the takeover, step {found.step}: {found.rule}: {found.reason}"
 
     def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
         """Steps 1..h of a recorded run."""

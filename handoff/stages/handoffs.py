@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow.compute as pc
 
 from handoff import corpus
@@ -30,9 +31,10 @@ State = tuple[str, str, str]
 def injected_handoffs(project: Project, shard: str) -> Written:
     """Find every handoff point of a shard's trajectories, with its sealed targets.
 
-    Where tests can run, each distinct state is tested once for its class; elsewhere the class stays null.
+    Where tests can run, each distinct state is tested once for its class; elsewhere the class stays null. A leaked
+    run (docs/science.md §14) has points only before its leak, and its outcome counts for nothing: no gold, no plan.
     """
-    upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states")]
+    upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "run_quality")]
     inputs = inputs_of("injected_handoffs", project.lake, *upstream)
     if current := project.lake.current("injected_handoffs", inputs=inputs, shard=shard):
         return current
@@ -50,14 +52,31 @@ def injected_handoffs(project: Project, shard: str) -> Written:
 
 
 def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
-    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "split"], shard=shard)
+    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "split", "repeated_steps"], shard=shard)
     splits = {head["trajectory_id"]: head["split"] for head in heads}
+    # A resumed run begins with all of another one: that part is the other's, and has its points there.
+    begins = {head["trajectory_id"]: head["repeated_steps"] for head in heads}
+    leaks = leaked_steps(project, shard)
     with States(project, shard) as states:
         return [
             {**point.row(), "split": splits[id_]}
             for id_, trajectory in corpus.trajectories(project.lake, shard)
-            for point in find_handoff_points(trajectory, id_, states.of(id_, trajectory.repo))
+            for point in find_handoff_points(
+                _without_success(trajectory) if id_ in leaks else trajectory, id_, states.of(id_, trajectory.repo)
+            )
+            if begins[id_] <= point.h < leaks.get(id_, point.n_steps)
         ]
+
+
+def leaked_steps(project: Project, shard: str) -> dict[str, int]:
+    """Leaked run → the step from which it may have known the solution (``docs/science.md §14``)."""
+    rows = project.lake.rows("run_quality", ["trajectory_id", "leak_step"], shard=shard)
+    return {row["trajectory_id"]: row["leak_step"] for row in rows if row["leak_step"] is not None}
+
+
+def _without_success(trajectory: Trajectory) -> Trajectory:
+    outcome = msgspec.structs.replace(trajectory.outcome, resolved=None)
+    return msgspec.structs.replace(trajectory, outcome=outcome)
 
 
 def _state(row: Mapping[str, Any], tree: str) -> State:

@@ -120,7 +120,8 @@ def read_branch(
 
     ``branch``, ``base``: a branch or another ref, in full or short, or a commit's id (7 to 40 digits). Default base:
     the repository's main branch. The task is ``task``, else what the merge says below its subject (a pull request's
-    description), else the subject of the first commit that changes something. ``InputError``, ``StateError``: what cannot be read, and why.
+    description), else the subject of the first commit that changes something. ``InputError`` or ``StateError`` says
+    what cannot be read.
     """
     refs = refs_of(source)
     repository = repositories.open(repo)

@@ -207,7 +207,7 @@ class _Run:
         self._trajectory = trajectory
         self._files = WorkingFiles(repository, base_tree)
         self._effects = Effects(self._files)
-        self._context = context_of(trajectory.format)
+        self._context = context_of(trajectory.format, trajectory.source)
         self.changes: list[dict[str, FileState]] = []
         self._position: list[int] = [0]
         """By step: how many changing steps there were."""

@@ -20,7 +20,7 @@ class Made(NamedTuple):
     changes: Mapping[bytes, Entry] = {}
     parents: tuple[int, ...] | None = None
     """``None``: the one before, if there is one."""
-    message: bytes = b"Change"
+    message: bytes | None = None
     author: str = PERSON
     when: str = "1700000000 +0130"
 
@@ -35,7 +35,8 @@ def make(folder: Path, commits: Sequence[Made], branches: Mapping[str, int], *, 
         lines.append(b"commit refs/made/%d\nmark :%d\n" % (place, place + 1))
         lines.append(b"author %s %s\n" % (commit.author.encode(), commit.when.encode()))
         lines.append(b"committer %s %s\n" % (PERSON.encode(), commit.when.encode()))
-        lines.append(b"data %d\n%s\n" % (len(commit.message), commit.message))
+        message = b"Change %d" % place if commit.message is None else commit.message
+        lines.append(b"data %d\n%s\n" % (len(message), message))
         lines += [b"%s :%d\n" % (b"merge" if n else b"from", parent + 1) for n, parent in enumerate(parents)]
         for path, entry in sorted(commit.changes.items(), key=lambda item: (item[1] is not None, item[0])):
             name = b'"' + b"".join(b"\\%03o" % byte for byte in path) + b'"'
@@ -82,4 +83,4 @@ HARD = (
         message=b"Done\n\nCo-Authored-By: Claude <noreply@anthropic.com>\nSigned-off-by: Ada Byron\n",
     ),
 )
-"""Every hard thing: binary, CRLF, modes, links, submodules, renames, odd names, no UTF-8, a merge, a program's commit."""
+"""What makes a diff hard: binary files, modes, links, submodules, odd names, no UTF-8, a merge, a program's commit."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handoff.evidence import gather_evidence
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory
-from handoff.views import VIEWS, render_view
+from handoff.views import render_view, views_at
 
 texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
     [
@@ -20,15 +20,24 @@ texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
         "```\n## Step 9",
     ]
 )
-actions = st.builds(Action, tool=st.just("bash"), arguments=texts, is_text=st.just(True))
+actions = st.builds(Action, tool=st.sampled_from(["bash", "git_commit"]), arguments=texts, is_text=st.just(True))
 
 
 @st.composite
 def steps(draw: st.DrawFn) -> Step:
     acted = tuple(draw(st.lists(actions, max_size=2)))
     observed = tuple(Observation(text=draw(texts), exit_code=draw(st.sampled_from([None, 0, 1]))) for _ in acted)
-    after = draw(st.lists(st.builds(Message, role=st.sampled_from(["user", "harness"]), text=texts), max_size=1))
-    return Step(text=draw(texts), thought=draw(texts), actions=acted, observations=observed, after=tuple(after))
+    roles = st.sampled_from(["user", "harness", "context_summary"])
+    after = draw(st.lists(st.builds(Message, role=roles, text=texts), max_size=1))
+    boundary = draw(st.sampled_from([None, "compaction", "commit"]))
+    return Step(
+        text=draw(texts),
+        thought=draw(texts),
+        actions=acted,
+        observations=observed,
+        after=tuple(after),
+        boundary=boundary,
+    )
 
 
 runs = st.lists(steps(), min_size=2, max_size=6).map(tuple)
@@ -36,7 +45,7 @@ runs = st.lists(steps(), min_size=2, max_size=6).map(tuple)
 
 def views_of(trajectory: Trajectory, h: int) -> list[str]:
     evidence = gather_evidence(trajectory, h, None)
-    return [render_view(view, trajectory, h, evidence) for view in VIEWS]
+    return [render_view(view, trajectory, h, evidence) for view in views_at(trajectory, h)]
 
 
 @given(runs, runs, st.data())
@@ -44,7 +53,7 @@ def views_of(trajectory: Trajectory, h: int) -> list[str]:
 def test_changing_anything_after_a_point_changes_nothing_in_its_views(
     run: tuple[Step, ...], other: tuple[Step, ...], data: st.DataObject
 ) -> None:
-    """Later steps, outcome, split and facts of the source may be anything: all four views stay the same."""
+    """Later steps, outcome, split and facts of the source may be anything: all views stay the same."""
     h = data.draw(st.integers(1, len(run) - 1))
     original = Trajectory(format="chat", task="Fix a.py", steps=run)
     changed = msgspec.structs.replace(

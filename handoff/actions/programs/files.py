@@ -148,7 +148,7 @@ def download(call: Call) -> list[Operation]:
     out = next(iter(call.values(*_OUTPUT[call.name])), None)
     if out is None:
         writes = call.has("-O", "--remote-name") if call.name == "curl" else not call.has("--spider")
-        return [Opaque(reason=call.name, is_possible=True)] if writes else [Run(target=call.name)]
+        return [Run(target=call.name), *([Opaque(reason=call.name, is_possible=True)] if writes else [])]
     if out in ("-", "/dev/null"):
         return [Run(target=call.name)]
     path = call.path(out)
@@ -174,4 +174,4 @@ def archive(call: Call) -> list[Operation]:
         return [Run(target=name)]
     if name in _COMPRESSORS and call.has("-c", "--stdout", "-t", "-l"):
         return [Read(path=call.path(text)) for text in call.plain()]
-    return [Opaque(reason=name, is_possible=True)]
+    return [Run(target=name), Opaque(reason=name, is_possible=True)]

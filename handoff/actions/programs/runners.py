@@ -75,7 +75,7 @@ def tests(call: Call) -> list[Operation]:
     """A test runner."""
     runner = RUNNERS[call.name]
     if any(text in _HELP for text in call.arguments):
-        return [Run(target=f"{call.name} --help")]
+        return [Run(target=call.name)]
     target = target_of(call, runner)
     if "--collect-only" in call.arguments or "--co" in call.arguments:
         return [ListFiles(path=target)]
@@ -150,7 +150,7 @@ def lint(call: Call) -> list[Operation]:
     """A linter; with a fixing option it edits."""
     name, names = call.name, call.plain(_LINT_VALUED)
     if any(text in ("--version", "--help", "-h") for text in call.arguments):
-        return [Run(target=f"{name} --help")]
+        return [Run(target=name)]
     if name in ("ruff", "biome") and names[:1] == ["format"]:
         return _formatted(call, names[1:])
     if names and names[0] in ("check", "run", "lint") and name in ("ruff", "biome", "golangci-lint", "pre-commit"):
@@ -202,7 +202,7 @@ def build(call: Call) -> list[Operation]:
     """``make`` and its kin: the target's name tells tests and linters from builds. Compilers may leave files."""
     name = call.name
     if any(text in ("--version", "--help", "-n", "--dry-run") for text in call.arguments):
-        return [Run(target=f"{name} --help")]
+        return [Run(target=name)]
     names = [text for text in call.plain(_BUILD_VALUED) if "=" not in text]
     target = " ".join([name, *(map(call.path, names) if name in _COMPILERS else names)])
     if name not in _COMPILERS and any(_A_TEST.fullmatch(text) for text in names):
@@ -247,9 +247,9 @@ def manager(call: Call) -> list[Operation] | Call:
     name, texts = call.name, call.arguments
     own = texts[: texts.index("--")] if "--" in texts else texts
     given = texts[len(own) + 1 :]
-    names = plain(own, _MANAGER_VALUED)
+    names = plain(own, _MANAGER_VALUED.union(_CHOOSE))
     if not names:
-        return [Run(target=f"{name} --help")] if name != "yarn" or texts else _installed(call, "install", [])
+        return [Run(target=name)] if name != "yarn" or texts else _installed(call, "install", [])
     if name in ("npx", "pnpx", "bunx", "uvx"):
         start = next(n for n, word in enumerate(call.words) if n and word.text == names[0])
         return call.inner(call.words[start:])

@@ -24,7 +24,7 @@ def python(call: Call) -> list[Operation] | Call:
     place = 1
     while place < len(words) and words[place].text.startswith("-") and words[place].text not in ("-c", "-m", "-"):
         if words[place].text in ("--version", "-V", "--help"):
-            return [Run(target="python --version")]
+            return [Run(target="python")]
         place += 2 if words[place].text in ("-W", "-X") else 1
     if place >= len(words) or words[place].text == "-":
         if call.stdin is not None:

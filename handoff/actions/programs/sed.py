@@ -517,6 +517,8 @@ def _escape(character: str, is_extended: bool, is_gnu: bool) -> tuple[str, str]:
 
 def _members(text: str) -> str:
     """The inside of a bracket expression in Python's form."""
+    if text[:1] == text[-1:] == ":":
+        raise _Beyond
     members: list[str] = []
     place = 0
     while place < len(text):

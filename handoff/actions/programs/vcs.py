@@ -52,7 +52,7 @@ def git(call: Call) -> list[Operation]:
             return move_or_copy(inner)
         case "bisect" if inner.plain()[:1] == ["log"]:
             return [Vcs(verb=verb)]
-        case "revert" | "merge" | "rebase" | "cherry-pick" | "pull" | "switch" | "bisect" | "submodule" | "read-tree":
+        case "revert" | "merge" | "rebase" | "cherry-pick" | "pull" | "switch" | "bisect" | "submodule":
             return [anywhere(f"git {verb}")]
         case _:
             return [Vcs(verb=verb)]
