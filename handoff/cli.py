@@ -202,7 +202,7 @@ def inspect(
     branch: Annotated[str | None, typer.Option(help="Show this branch of a git repository instead.")] = None,
     base: Base = None,
 ) -> None:
-    """Say what was understood of one record: format, steps, action keys, handoff points, quality. Nothing is written."""
+    """Say what was understood of one record: format, steps, keys, handoff points, quality. Nothing is written."""
     from handoff import actions, adapters
     from handoff.points import find_handoff_points
     from handoff.quality import assess

@@ -167,9 +167,9 @@ _TAKEOVER = (
 )  # fmt: skip
 _VARIANT = ("variant_id", "kinds", "parameters", "seed", "severity", "tier", "tree", "oracle", "oracle_detail")
 _VIEW = ("view_id", "view", "author", "tokens", "writing_tokens", "tokenizer", "text_sha256")
-_POINT = ("point_id", "h", "n_steps", "labels", "tree", "state_status", "state_class", "base_commit")
+_POINT = ("point_id", "author", "h", "n_steps", "labels", "tree", "state_status", "state_class", "base_commit")
 _STATE = ("step", "repo", "commit", "tree", "status", "reason")
-_RAW = ("trajectory_id", "file", "record", "source_sha256", "format", "agent", "model", "licence")
+_RAW = ("trajectory_id", "file", "record", "source_sha256", "format", "author", "agent", "model", "licence")
 
 
 class _Reader:

@@ -1,8 +1,9 @@
 """A shell line as the simple commands it runs, by a real bash grammar (tree-sitter).
 
 Here: splitting, quoting, redirections, heredocs, pipelines, subshells. What a command *means* (which file it
-reads or edits) is in ``actions/``. Nothing is executed and nothing is expanded: a word with a variable, a glob or a
-substitution in it keeps its text and says that it is not literal.
+reads or edits) is in ``actions/``. Nothing is executed, and nothing is expanded but a variable whose value the line
+itself says: ``f=a.py; cat $f``, or a loop over a list of plain words, which is read once for each. Any other word with
+a variable, a glob or a substitution in it keeps its text and says that it is not literal.
 
 Most recorded lines are plain words joined by ``&&``, ``;`` and ``|``; those take a path that needs no parser. It
 gives the same result as the grammar (``tests/test_shell.py`` holds it to that) or declines.
@@ -19,6 +20,8 @@ import tree_sitter_bash
 
 LONGEST = 200_000
 """Characters of a line that are looked at; a longer one is reported as one command that cannot be understood."""
+_MOST_HEREDOCS = 100
+"""The grammar's own cost grows with the square of the heredocs that are open, so more than these are not looked at."""
 
 
 class Word(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +74,7 @@ def commands(line: str) -> tuple[Command, ...]:
     """The simple commands of ``line`` in the order they are written; inner substitutions before the command that
     uses them. Never raises: what cannot be read comes back with ``is_certain`` false.
     """
-    if len(line) > LONGEST or "\0" in line:
+    if len(line) > LONGEST or "\0" in line or line.count("<<") > _MOST_HEREDOCS:
         return (Command(words=(Word(line[:80], False),), is_certain=False),)
     if len(line) > 400:  # not worth a place in the memory
         return _simple(line) or parse(line)
@@ -273,7 +276,17 @@ def parse(line: str) -> tuple[Command, ...]:
 
 
 class _Draft:
-    __slots__ = ("assignments", "conditional", "connector", "pipeline", "redirects", "scope", "stdin", "words")
+    __slots__ = (
+        "assignments",
+        "conditional",
+        "connector",
+        "owns_status",
+        "pipeline",
+        "redirects",
+        "scope",
+        "stdin",
+        "words",
+    )
 
     def __init__(self, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int) -> None:
         self.words: list[Word] = []
@@ -284,6 +297,16 @@ class _Draft:
         self.scope = scope
         self.conditional = conditional
         self.pipeline = pipeline
+        self.owns_status = True
+
+
+_PLAIN_VALUE = re.compile(r"[\w./:@%+,=-]*")
+"""Values of variables that the shell neither splits nor expands."""
+_SETTING = frozenset(("read", "mapfile", "readarray", "unset", "getopts", "source", ".", "eval", "let"))
+"""Programs that may set any variable."""
+_LEAVING = re.compile(rb"\b(?:break|continue|return|exit)\b")
+_LONGEST_UNROLLED = 20_000
+"""Bytes that a loop over plain words may come to when it is read once for each of them."""
 
 
 class _Walk:
@@ -295,6 +318,10 @@ class _Walk:
         self.numbers = 0
         self.depth = 0
         self.is_lost = False
+        self.values: dict[str, str] = {}
+        """Variables whose value is known here."""
+        self.unrolled = 1
+        """How many times the code here is read, by the loops around it."""
 
     def finished(self, is_certain: bool) -> tuple[Command, ...]:
         length: dict[int, int] = {}
@@ -317,6 +344,7 @@ class _Walk:
                     scope=draft.scope,
                     is_conditional=draft.conditional,
                     is_certain=is_certain,
+                    owns_status=draft.owns_status,
                 )
             )
         return tuple(found)
@@ -359,6 +387,7 @@ class _Walk:
                 self._substitutions(node, scope, conditional)
                 for part in parts:
                     self._assignment(part, draft)
+                self._bind(draft)
                 self.drafts.append(draft)
             case "redirected_statement":
                 self._redirected(node, connector, scope, conditional, pipeline)
@@ -367,34 +396,73 @@ class _Walk:
             case "list" | "program":
                 self._sequence(node, connector, scope, conditional, pipeline)
             case "negated_command":
+                before = len(self.drafts)
                 for child in node.named_children:
                     self.visit(child, connector=connector, scope=scope, conditional=conditional, pipeline=pipeline)
+                self._disown(before)
             case "subshell" | "command_substitution" | "process_substitution":
+                outside = dict(self.values)
                 self._sequence(node, connector, (*scope, self.number()), conditional, None)
+                self.values = outside
             case "compound_statement":
                 self._sequence(node, connector, scope, conditional, None)
             case "test_command" | "comment":
                 self._substitutions(node, scope, conditional)
             case "heredoc_body" | "heredoc_start" | "heredoc_end":
                 pass
+            case "for_statement":
+                self._for(node, connector, scope, conditional)
             case _:
+                if node.type in ("while_statement", "c_style_for_statement", "function_definition"):
+                    self.values.clear()
                 is_branch = node.type.endswith(("_statement", "_definition", "_clause", "_group", "_item"))
                 self._sequence(node, connector, scope, conditional or is_branch, None)
+
+    def _for(self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool) -> None:
+        """A loop: once for each word of a plain list, else as something that runs on a condition."""
+        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        values = node.children_by_field_name("value")
+        words = [self.word(child) for child in values]
+        for child in values:
+            self._substitution(child, scope, conditional)
+        if name is None or body is None:
+            return
+        times = self.unrolled * len(words)
+        is_plain = bool(words) and all(word.is_literal and _PLAIN_VALUE.fullmatch(word.text) for word in words)
+        text = self.source[body.start_byte : body.end_byte]
+        if is_plain and len(text) * times <= _LONGEST_UNROLLED and _LEAVING.search(text) is None:
+            before, self.unrolled = self.unrolled, times
+            for word in words:
+                self.values[self.text(name)] = word.text
+                self._sequence(body, connector, scope, conditional, None)
+                connector = ";"
+            self.unrolled = before
+        else:
+            self.values.clear()
+            self._sequence(body, connector, scope, True, None)
+
+    def _disown(self, first: int) -> None:
+        """The exit code of the commands from ``first`` on is not that of the line."""
+        for draft in self.drafts[first:]:
+            draft.owns_status = False
 
     def _sequence(
         self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
     ) -> None:
         between, maybe = connector, conditional
         children = node.children
+        start = len(self.drafts)
         for child in children:
             kind = child.type
+            if kind == "&":
+                self._disown(start)
             if kind in ("&&", "||", ";", "&", "\n", ";;"):
                 between = kind if kind in ("&&", "||") else ";"
                 maybe = conditional or kind == "||"
             elif child.is_named and kind not in _WORDS:
-                before = len(self.drafts)
+                start = len(self.drafts)
                 self.visit(child, connector=between, scope=scope, conditional=maybe, pipeline=pipeline)
-                if len(self.drafts) > before:
+                if len(self.drafts) > start:
                     between, pipeline = ";", None
                 if node.type != "list":
                     maybe = conditional
@@ -437,7 +505,23 @@ class _Walk:
                     pass
                 case _:
                     draft.words.append(self.word(child))
+        if draft.words and draft.words[0].text in _SETTING:
+            self.values.clear()
+        elif node.type == "declaration_command":
+            declared = self._draft(connector, scope, conditional, pipeline)
+            for child in node.named_children:
+                if child.type == "variable_assignment":
+                    self._assignment(child, declared)
+            self._bind(declared)
         self.drafts.append(draft)
+
+    def _bind(self, draft: _Draft) -> None:
+        """Remember what a command of nothing but assignments sets."""
+        for name, word in draft.assignments:
+            if word.is_literal and not draft.conditional and _PLAIN_VALUE.fullmatch(word.text):
+                self.values[name] = word.text
+            else:
+                self.values.pop(name, None)
 
     def _assignment(self, node: tree_sitter.Node, draft: _Draft) -> None:
         name = node.child_by_field_name("name")
@@ -445,6 +529,8 @@ class _Walk:
         draft.assignments.append(
             (self.text(name) if name is not None else "", self.word(value) if value is not None else Word(""))
         )
+        if any(child.type == "+=" for child in node.children):  # what is added to is not looked up
+            self.values.clear()
 
     def _redirected(
         self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None
@@ -518,7 +604,8 @@ class _Walk:
         fd = self.text(descriptor) if descriptor is not None else ""
         draft.redirects.append(Redirect(operator, self.word(destinations[0]), fd, is_group))
         # The grammar takes words after a redirection's target for further targets; to the shell they are arguments.
-        draft.words.extend(self.word(extra) for extra in destinations[1:])
+        # (A word that begins with a line feed is a piece of a heredoc's text.)
+        draft.words.extend(self.word(extra) for extra in destinations[1:] if not self.text(extra).startswith("\n"))
 
     def _heredoc(self, node: tree_sitter.Node) -> Word:
         start = next((c for c in node.children if c.type == "heredoc_start"), None)
@@ -544,15 +631,18 @@ class _Walk:
     def _substitutions(self, node: tree_sitter.Node, scope: tuple[int, ...], conditional: bool) -> None:
         """Emit the commands of substitutions inside words."""
         for child in node.children:
-            if child.type in ("command_substitution", "process_substitution"):
-                self.visit(child, connector=";", scope=scope, conditional=conditional)
-            elif child.child_count and child.type != "heredoc_redirect":
-                self.depth += 1
-                if self.depth > _DEEPEST:
-                    self.is_lost = True
-                else:
-                    self._substitutions(child, scope, conditional)
-                self.depth -= 1
+            self._substitution(child, scope, conditional)
+
+    def _substitution(self, node: tree_sitter.Node, scope: tuple[int, ...], conditional: bool) -> None:
+        if node.type in ("command_substitution", "process_substitution"):
+            self.visit(node, connector=";", scope=scope, conditional=conditional)
+        elif node.child_count and node.type != "heredoc_redirect":
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                self.is_lost = True
+            else:
+                self._substitutions(node, scope, conditional)
+            self.depth -= 1
 
     # -- words ----------------------------------------------------------------------------------
 
@@ -569,9 +659,9 @@ class _Walk:
             case "ansi_c_string":
                 return Word(_ansi_c(text[2:-1]))
             case "string" | "translated_string":
-                inner = text[text.index('"') + 1 : -1] if '"' in text else text
-                is_literal = all(c.type in ("string_content", '"', "$", "string") for c in node.children)
-                return Word(_DOUBLE_QUOTED.sub(lambda m: "" if m[1] == "\n" else m[1], inner), is_literal)
+                return self._string(node, text)
+            case "simple_expansion" | "expansion" if (value := self._value(node)) is not None:
+                return Word(value)
             case "concatenation":
                 parts = [self.word(child) for child in node.children]
                 bare = "".join(self.text(c) if c.type == "word" or not c.is_named else "x" for c in node.children)
@@ -583,6 +673,34 @@ class _Walk:
                 return unescaped(text)
             case _:
                 return Word(text, False)
+
+    def _value(self, node: tree_sitter.Node) -> str | None:
+        """The value of ``$x`` or ``${x}``, when the line says it."""
+        names = node.named_children
+        if not self.values or len(names) != 1 or names[0].type != "variable_name" or node.child_count > 3:
+            return None
+        return self.values.get(self.text(names[0]))
+
+    def _string(self, node: tree_sitter.Node, text: str) -> Word:
+        """A word in double quotes."""
+        if all(child.type in _STRING_PARTS for child in node.children):
+            return Word(_unquoted(text[text.index('"') + 1 : -1] if '"' in text else text))
+        parts: list[str] = []
+        start = node.start_byte + 1
+        for child in node.children:
+            if child.type in _STRING_PARTS:
+                continue
+            value = self._value(child)
+            if value is None or node.type != "string":
+                return Word(_unquoted(text[text.index('"') + 1 : -1]), False)
+            parts += _unquoted(self.source[start : child.start_byte].decode("utf-8", "replace")), value
+            start = child.end_byte
+        return Word("".join(parts) + _unquoted(self.source[start : node.end_byte - 1].decode("utf-8", "replace")))
+
+
+def _unquoted(text: str) -> str:
+    """The inside of double quotes, its backslashes resolved."""
+    return _DOUBLE_QUOTED.sub(lambda m: "" if m[1] == "\n" else m[1], text)
 
 
 def _unredirected(node: tree_sitter.Node) -> tree_sitter.Node:
@@ -612,6 +730,7 @@ _WORDS = frozenset(
         "file_descriptor",
     ]
 )
+_STRING_PARTS = frozenset(("string_content", '"', "$", "string"))
 _DOUBLE_QUOTED = re.compile(r'\\(["\\$`]|\n)')
 _ESCAPED = re.compile(r"\\(.|\n)", re.S)
 _GLOB = re.compile(r"(?<!\\)[*?\[]|(?<!\\)\{[^}]*(?:,|\.\.)[^}]*\}|\A~")

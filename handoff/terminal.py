@@ -9,12 +9,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from handoff.quality import Quality
 
 TABLE_WIDTH = 164
 """Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
@@ -60,7 +63,7 @@ def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
 # -- one run ------------------------------------------------------------------------------------
 
 
-def print_quality(quality: Any) -> None:
+def print_quality(quality: Quality) -> None:
     """A run's signals by rule, how it used what its tools answered, whether it is leaked, and why it failed."""
     from handoff.quality import NAMES
 
@@ -187,7 +190,7 @@ def _print_quality(lake: Any, shard: str) -> None:
     rows = lake.rows("run_quality", ["leak_step", "failures"], shard=shard)
     leaked = sum(row["leak_step"] is not None for row in rows)
     if leaked:
-        out.print(f"[bold]leaked[/bold]: {_n(leaked, 'run')} looked beyond the base commit; no outcome of theirs counts")
+        out.print(f"[bold]leaked[/bold]: {_n(leaked, 'run')} looked beyond the base commit: their outcome is not used")
     failures = (failure for row in rows for failure in row["failures"] or ())
     counts = ", ".join(f"{category} {n}" for (category,), n in count_by(failures, "category"))
     if counts:

@@ -6,7 +6,7 @@ The tables' types are in ``handoff/lake.py``; formulas in docs/science.md.
 DESCRIPTIONS: dict[str, str] = {
     "agent": "The recorded agent, as its source names it.",
     "arm": "The successor's name in tables: what it was trained on, or which reference it is.",
-    "author": "Of a run: agent or human. Of a view: extractive (by rule) or a model's name; null where nobody has to.",
+    "author": "Of a run: agent or human. Of a view: extractive (by rule), a model's name or human; null for none.",
     "base_commit": "Commit that the task starts from.",
     "bytes": "Size of the file.",
     "cached_tokens": "Prompt tokens served from a cache.",

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 STAGES: dict[str, dict[str, str]] = {
     CORPUS: {
         "raw_trajectories": "corpus",
-        "repository_states": "corpus",
         "quality_signals": "quality",
+        "repository_states": "corpus",
         "injected_handoffs": "handoffs",
         "view_renderings": "handoffs",
     },

@@ -26,8 +26,8 @@ LABELS = Summary(
 CLASSES = Summary(
     title="points by state",
     sql="""
-        SELECT state_status, state_class, count(*) AS points FROM rows
-        GROUP BY ALL ORDER BY state_status, state_class NULLS LAST
+        SELECT author, state_status, state_class, count(*) AS points FROM rows
+        GROUP BY ALL ORDER BY author, state_status, state_class NULLS LAST
     """,
 )
 

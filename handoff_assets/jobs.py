@@ -7,9 +7,9 @@ from sensors.jobs import CORPUS, ROUND, TAKEOVER
 corpus_job = define_asset_job(
     CORPUS,
     selection=AssetSelection.assets(
-        "raw_trajectories", "repository_states", "quality_signals", "injected_handoffs", "view_renderings"
+        "raw_trajectories", "quality_signals", "repository_states", "injected_handoffs", "view_renderings"
     ),
-    description="Reads one shard: recorded runs, repository states, quality signals, handoff points, views.",
+    description="Reads one shard: recorded runs, their quality, repository states, handoff points, views.",
 )
 takeover_job = define_asset_job(
     TAKEOVER,

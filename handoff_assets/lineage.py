@@ -29,6 +29,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "repo": ("raw_trajectories.repo",),
         "base_commit": ("raw_trajectories.base_commit",),
         "split": ("raw_trajectories.split",),
+        "author": ("raw_trajectories.author",),
         "n_steps": ("raw_trajectories.n_steps",),
         "tree": ("repository_states.tree",),
         "state_status": ("repository_states.status",),
@@ -39,6 +40,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "view_renderings": {
         "point_id": ("injected_handoffs.point_id",),
+        "author": ("raw_trajectories.author", "raw_trajectories.model"),
         "tokens": ("injected_handoffs.trajectory_id", "injected_handoffs.h"),
         "text_sha256": ("injected_handoffs.trajectory_id", "injected_handoffs.h", "repository_states.tree"),
     },

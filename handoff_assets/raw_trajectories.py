@@ -11,9 +11,9 @@ from resources.project import ProjectResource
 READ = Summary(
     title="recorded runs",
     sql="""
-        SELECT format, split, count(*) AS trajectories, sum(n_steps) AS steps,
+        SELECT format, author, split, count(*) AS trajectories, sum(n_steps) AS steps,
                count(*) FILTER (WHERE resolved) AS resolved, count(DISTINCT repo) AS repositories
-        FROM rows GROUP BY ALL ORDER BY format, split
+        FROM rows GROUP BY ALL ORDER BY format, author, split
     """,
     group="format",
     label="split",

@@ -33,7 +33,8 @@ LENGTHS = Summary(
 def view_renderings(
     context: AssetExecutionContext, project: ProjectResource, repositories: RepositoriesResource, writer: WriterResource
 ) -> MaterializeResult:
-    """One row is one view of one handoff point: repository only, full trace, prose summary, or structured notes.
+    """One row is one view of one handoff point: repository only, full trace, prose summary, structured notes, or what
+    the recording itself handed over there.
 
     A row holds the recipe, author, length and hash of the text. Text written by rule is rendered again on
     reading; text written by a model is stored as it was written. Nothing from after the point is in any view.

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from handoff import cli
 from handoff.lake import Lake
 from handoff.report.tables import VIEWS
+from tests.states.histories import Made, make
 
 COMMANDS = ("demo", "dev", "ingest", "inspect", "view", "audit", "report", "doctor")
 
@@ -115,6 +116,65 @@ def test_files_of_the_data_folder_are_named_from_it_and_move_with_it(tmp_path: P
         for name in (file, "inbox/a.jsonl", "a.jsonl"):
             assert "raw_trajectories      1" in run("audit", "--source", name, "--data", data).stdout
     assert found[0] == found[1]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A branch of three commits, beside the main one."""
+    commits = [
+        Made({b"pager.py": ("100644", b"%d\n" % number)}, message=b"Step %d\n\nwhy" % number) for number in range(4)
+    ]
+    make(tmp_path / "pager", commits, {"main": 0, "fix/last.page": 3}, bare=False)
+    return tmp_path / "pager"
+
+
+def test_a_branch_is_ingested_and_looked_at(tmp_path: Path, repository: Path) -> None:
+    """What was taken is said; the notes of a point are the commit messages so far."""
+    data = tmp_path / "data"
+    (tmp_path / "task.md").write_text("Page the last items.\n")
+    arguments = ("ingest", repository, "--branch", "fix/last.page", "--task", tmp_path / "task.md", "--data", data)
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "fix/last.page: 3 commits beyond" in said
+    assert "task from the user: Page the last items." in said
+    assert "shard pager-fix-last-page: 1 file, 1 record: 1 trajectory with 3 steps" in said
+    assert "states after each step: verified 4" in said
+    assert "natural 2" in said
+    first = points(data)[0]["point_id"]
+    shown = run("view", first, "--view", "recorded", "--data", data).stdout
+    assert "Step 1" in shown
+    assert "Step 2" not in shown
+    before = {p: p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()}
+    assert run(*arguments).exit_code == 0
+    assert {p: p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()} == before
+
+
+def test_a_branch_can_be_inspected_without_writing_anything(repository: Path) -> None:
+    result = run("inspect", repository, "--branch", "fix/last.page", "--base", "main")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "author human" in said
+    assert "edit pager.py" in said
+    assert said.count("natural") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("ingest", "{repo}", "{repo}", "--branch", "main"), "one repository at a time"),
+        (("ingest", "{repo}", "--branch", "none"), "no branch 'none'; there are fix/last.page, main"),
+        (("ingest", "{repo}", "--branch", "main"), "say with --base"),
+        (("ingest", "{repo}/pager.py", "--branch", "main"), "no folder"),
+        (("ingest", "{repo}", "--branch", "fix/last.page", "--shard", "../up"), "cannot name a shard"),
+        (("inspect", "{repo}/..", "--branch", "main"), "name the folder of a git repository"),
+    ],
+)
+def test_a_branch_that_cannot_be_read_is_one_line(
+    tmp_path: Path, repository: Path, arguments: Sequence[str], words: str
+) -> None:
+    data = ("--data", tmp_path / "data") if arguments[0] == "ingest" else ()
+    assert words in refused(*(argument.format(repo=repository) for argument in arguments), *data)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from handoff.adapters.adp import Adp
 from handoff.adapters.atif import Atif
 from handoff.adapters.chat import ChatRows
 from handoff.adapters.claude_code import ClaudeCode
@@ -23,6 +24,9 @@ from handoff.adapters.claude_code_web import ClaudeCodeWeb
 from handoff.adapters.git_branch import GitBranch
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
+from handoff.adapters.openhands_events import OpenHandsEvents
+from handoff.adapters.openhands_output import OpenHandsOutput
+from handoff.adapters.openhands_sdk import OpenHandsSdk
 from handoff.adapters.sweagent import SweAgent
 from handoff.errors import InputError, RecordError
 from handoff.framing import Damaged, Record, SourceFile, label
@@ -51,7 +55,19 @@ class Adapter(Protocol):
         """
 
 
-ADAPTERS: tuple[Adapter, ...] = (Atif(), MiniSweAgent(), SweAgent(), ChatRows(), GitBranch())
+ADAPTERS: tuple[Adapter, ...] = (
+    Atif(),
+    MiniSweAgent(),
+    SweAgent(),
+    ClaudeCodeWeb(),
+    ClaudeCode(),
+    ClaudeCodeStream(),
+    OpenHandsSdk(),
+    OpenHandsOutput(),
+    OpenHandsEvents(),
+    Adp(), ChatRows(),
+    GitBranch(),
+)
 """Every format that can be read, in the order in which they are tried."""
 
 

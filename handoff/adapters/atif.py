@@ -368,7 +368,7 @@ class _Talk(Conversation):
         else:
             raise RecordError(
                 f"Unknown source {turn.source[:40]!r}.",
-                field=f"{where}[].source",
+                field=where,
                 remedy="It is system, user or agent.",
             )
 

@@ -29,6 +29,7 @@ _FENCE = re.compile(r"^```([^`\r\n]*)\r?$\n?", re.MULTILINE)
 _SHELLS = ("mswea_bash_command", "bash", "sh", "shell", "console")
 _EXECUTE = {"execute": "python", "execute_bash": "bash", "execute_ipython": "python", "execute_browse": "browse"}
 _FINISHING = frozenset(("submit", "finish", "mark_task_complete", "attempt_completion", "task_complete"))
+_ASKS_AGAIN = "Are you sure you want to mark the task as complete?"
 _FIRST = json.JSONDecoder()
 
 
@@ -285,9 +286,9 @@ def ending(steps: Sequence[Step]) -> Ending | None:
     if not last.actions:
         return None
     action, seen = last.actions[-1], last.observations[len(last.actions) - 1]
-    word = action.arguments.split(None, 1)[0] if action.is_text and action.arguments.strip() else action.tool
-    if seen.missing == "not_executed" or "Are you sure you want to mark the task as complete?" in seen.text[-2_000:]:
+    if any(shown.missing == "not_executed" or _ASKS_AGAIN in shown.text[-2_000:] for shown in last.observations):
         return None
+    word = action.arguments.split(None, 1)[0] if action.is_text and action.arguments.strip() else ""
     if action.tool in _FINISHING or word in _FINISHING:
         return "submitted"
     return "cut_off" if seen.missing == "none" else None

@@ -1,4 +1,4 @@
-"""Chat rows: one run per row, as ``messages`` of role and content.
+"""Chat rows: one run per row, as messages of role and content.
 
 ::
 
@@ -8,11 +8,11 @@
        "tool_calls": [{"id": "c1", "function": {"name": "bash", "arguments": "{…}"}}]},
       {"role": "tool", "tool_call_id": "c1", "content": "setup.py", "exit_code": 0}]}
 
-Calls are native (``tool_calls``, or Anthropic parts), or text in one of the syntaxes of ``calls.py``; then the
-next user turn is the result. Only the fields named in this file are read: evaluation logs, hidden tests and
-reference patches that some data sets keep beside the messages never get in. A row's own final ``patch`` goes to
-the outcome, unless it touches none of the files that the run worked on: one public set carries patches of
-other tasks.
+The shapes of such rows are in ``rows.py``. Calls are native (``tool_calls``, or Anthropic parts), or text in one of the
+syntaxes of ``calls.py``; then the next user turn is the result. Only the fields named here are read: evaluation logs,
+hidden tests and reference patches that some data sets keep beside the messages never get in. A row's own final patch
+goes to the outcome, unless it touches none of the files that the run worked on: one public set carries patches of other
+tasks.
 """
 
 from __future__ import annotations
@@ -23,65 +23,44 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import harness, values
-from handoff.adapters.calls import TEXT_SYNTAXES, Call, Function, arguments_of, native, xml
+from handoff.adapters.calls import TEXT_SYNTAXES, Call, Reading, arguments_of, ending, native
 from handoff.adapters.conversation import Conversation
+from handoff.adapters.rows import (
+    ASSISTANT,
+    ROLES,
+    SYSTEM,
+    TOOL,
+    USER,
+    Address,
+    Part,
+    Turn,
+    column,
+    is_conversation,
+    is_nebius,
+    turns_of,
+)
+from handoff.adapters.sweagent import tool_of
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.record import first_item
+from handoff.framing.losses import SEALED
 from handoff.identity import canonical_json
-from handoff.trajectory import Action, Outcome, Step, Trajectory
+from handoff.trajectory import Action, Ending, Outcome, Step, Trajectory
 
-_FOREIGN = frozenset(
-    (
-        *("schema_version", "trajectory_format", "sessionId", "projectHash", "eval", "loglines", "history"),
-        *("raw_response", "response", "kwargs"),
-    )
+_FACTS = (
+    *("traj_id", "trajectory_id", "id", "run_id", "agent_version", "dataset", "finish_reason"),
+    *("trial_name", "episode", "date", "model_provider", "context_window"),
 )
-"""Keys that mark other formats which also have ``messages``."""
-
-_SYSTEM = frozenset(("system", "developer"))
-_USER = frozenset(("user", "human"))
-_ASSISTANT = frozenset(("assistant", "ai", "model"))
-_TOOL = frozenset(("tool", "function", "ipython", "environment", "tool_response"))
-_ROLES = _SYSTEM | _USER | _ASSISTANT | _TOOL
-
-_FACTS = ("traj_id", "trajectory_id", "id", "run_id", "agent_version", "dataset", "finish_reason")
 """Fields of a row that are kept as facts of the source when they are short text or a number."""
 
-_PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/)([^\r\n\t]+)", re.MULTILINE)
+_SEALED = (
+    *("eval_logs", "test_patch", "gold_patch", "hints_text", "verifier_output"),
+    *("FAIL_TO_PASS", "PASS_TO_PASS", "fail_to_pass", "pass_to_pass"),
+)
+_REFERENCES = frozenset(("test_patch", "FAIL_TO_PASS", "model_patch", "generated_patch"))
+"""Beside these, ``patch`` is the task's own solution."""
+_OTHERS_PATCH = "the patch of another task"
+
 _THINK = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
-
-
-class Part(msgspec.Struct, gc=False):
-    """One part of a content list, in OpenAI or Anthropic form."""
-
-    type: str | None = None
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: msgspec.Raw = msgspec.Raw(b"null")
-    tool_use_id: str | None = None
-    content: str | list[Part] | None = None
-    is_error: Any = None
-
-
-class Turn(msgspec.Struct, gc=False):
-    """One message."""
-
-    role: str
-    content: str | list[Part] | None = None
-    tool_calls: list[Call] | None = None
-    function_call: Function | None = None
-    tool_call_id: str | None = None
-    reasoning_content: str | None = None
-    reasoning: Any = None
-    exit_code: Any = None
-    is_error: Any = None
-    usage: values.UsageRow | None = None
-    model: str | None = None
-    cost: Any = None
-    timestamp: Any = None
 
 
 class ChatRows:
@@ -90,21 +69,14 @@ class ChatRows:
     format = "chat"
 
     def recognises(self, record: Record) -> bool:
-        """A list of role and content that no other format claims by its keys."""
-        if record.is_array:
-            return _is_message(record.first()) and not _is_mini(record)
-        if _FOREIGN & record.keys.keys():
-            return False
-        key = _key(record)
-        return key is not None and _is_message(_first(record, key))
+        """A list of turns that no other format claims by its keys."""
+        return is_conversation(record) and not (record.is_array and _is_mini(record))
 
     def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
         """The run, alone; ``RecordError`` when a field does not fit, or no reply holds a call."""
-        key = None if record.is_array else _key(record)
-        turns = record.decode(list[Turn]) if key is None else record.decode_under(key, list[Turn])
+        key = column(record)
         where = f"$.{key}" if key else "$"
-        talk = Conversation()
-        syntax = _read(turns, talk, where)
+        talk = _Talk(turns_of(record), where)
         steps = talk.steps()
         task = next((m.text for m in talk.preamble if m.role == "user"), "")
         if not steps or not task:
@@ -115,13 +87,14 @@ class ChatRows:
                 field=where,
                 remedy="Rows need a user message and at least one assistant message.",
             )
-        if syntax is None:
+        if not any(step.actions for step in steps):
             raise RecordError(
-                "No reply holds an action (tool_calls, <function=…>, <tool_call> or a fenced command).",
+                "No reply holds an action (tool_calls, <function=…>, <tool_call>, keystrokes or a fenced command).",
                 field=where,
                 remedy="A conversation without actions has nothing to hand off; convert other syntaxes to tool_calls.",
             )
-        instance = record.text("instance_id", "task_id")
+        record.leave(*_SEALED, reason=SEALED)
+        instance = record.text("instance_id", "task_id", *(("task",) if "trial_name" in record.keys else ()))
         return (
             Trajectory(
                 format=self.format,
@@ -133,35 +106,13 @@ class ChatRows:
                 model=record.text("model", "model_name"),
                 licence=record.text("licence", "license"),
                 split=values.split(record.text("split")),
-                tools=_tools(record),
+                tools=values.tool_definitions(record.raw("tools") or record.raw("tool_definitions")),
                 preamble=tuple(talk.preamble),
                 steps=steps,
-                outcome=Outcome(
-                    resolved=record.field("resolved", bool),
-                    exit_status=record.text("exit_status"),
-                    patch=_own_patch(record, steps),
-                ),
-                source=canonical_json(_facts(record, syntax, instance)).decode(),
+                outcome=_outcome(record, steps),
+                source=canonical_json(_facts(record, talk, instance)).decode(),
             ),
         )
-
-
-def _key(record: Record) -> str | None:
-    return next((key for key in ("messages", "trajectory") if key in record.keys), None)
-
-
-def _first(record: Record, key: str) -> dict[str, Any]:
-    raw = bytes(record.keys[key])
-    if raw[:1] != b'"':
-        return record.first(key)
-    # The column may hold the list as text.
-    return first_item((record.peek(key) or "").encode("utf-8", "replace"))
-
-
-def _is_message(first: dict[str, Any]) -> bool:
-    return (
-        isinstance(first.get("role"), str) and first["role"] in _ROLES and ("content" in first or "tool_calls" in first)
-    )
 
 
 def _is_mini(record: Record) -> bool:
@@ -170,76 +121,116 @@ def _is_mini(record: Record) -> bool:
     return MiniSweAgent().recognises(record)
 
 
-def _read(turns: list[Turn], talk: Conversation, where: str) -> str | None:
-    """Fill ``talk``; the action syntax that was found, ``None`` when there is no action at all."""
-    name, reader = _syntax(turns)
-    is_text = name not in ("native", "parts")
-    has_calls = False
-    for number, turn in enumerate(turns):
-        role = turn.role
-        if role in _ASSISTANT:
-            text, thought, actions = _reply(turn, None if not is_text else reader)
-            has_calls = has_calls or bool(actions)
-            talk.reply(
-                text,
-                thought=thought,
-                actions=actions,
-                model=turn.model,
-                usage=values.usage(turn.usage) if turn.usage is not None else None,
-                cost=values.real(turn.cost) if turn.cost is not None else None,
-                timestamp=values.stamp(turn.timestamp) if turn.timestamp is not None else None,
-            )
-        elif role in _TOOL:
-            text = _text(turn.content)
-            body, code, error = harness.unwrap(text)
-            if turn.exit_code is not None:
-                code = harness.known_code(values.whole(turn.exit_code, 31))
-            if turn.is_error is not None:
-                error = values.flag(turn.is_error)
-            talk.result(turn.tool_call_id or None, body, exit_code=code, error=error)
-        elif role in _USER:
-            _heard(turn, talk, is_text)
-        elif role in _SYSTEM:
-            talk.message("system", _text(turn.content))
-        else:
-            raise RecordError(
-                f"Unknown role {role[:40]!r}.",
-                field=f"{where}[{number}].role",
-                remedy=f"Known roles are {', '.join(sorted(_ROLES))}.",
-            )
-    return name if has_calls else None
+class _Talk(Conversation):
+    """The turns of a row as a conversation."""
 
+    def __init__(self, turns: list[Turn], where: str) -> None:
+        super().__init__()
+        self.states = harness.States()
+        self.syntax, self._reader = _syntax(turns)
+        self._is_text = self.syntax not in ("native", "parts")
+        self._replies = 0
+        for number, turn in enumerate(turns):
+            role = turn.role
+            if role in ASSISTANT:
+                self._reply(turn)
+            elif role in TOOL:
+                self._came_back(turn)
+            elif role in USER:
+                self._heard(turn)
+            elif role in SYSTEM:
+                self.message("system", _text(turn.content))
+            else:
+                raise RecordError(
+                    f"Unknown role {role[:40]!r}.",
+                    field=f"{where}[{number}].role",
+                    remedy=f"Known roles are {', '.join(sorted(ROLES))}.",
+                )
 
-def _heard(turn: Turn, talk: Conversation, is_text: bool) -> None:
-    """A user turn: a result where calls are text, a human, or the scaffold."""
-    if isinstance(turn.content, list):
-        rest = []
-        for part in turn.content:
-            if part.type == "tool_result":
-                talk.result(part.tool_use_id, _text(part.content), error=values.flag(part.is_error))
-            elif part.text:
-                rest.append(part.text)
-        text = "\n".join(rest)
-        if not text:
+    def _reply(self, turn: Turn) -> None:
+        self._replies += 1
+        text, thought, actions = _reply(turn, self._reader if self._is_text else None)
+        if self.states.found and self.syntax == "fenced":
+            actions = tuple([msgspec.structs.replace(a, tool=tool_of(a.arguments) or a.tool) for a in actions])
+        self.reply(
+            text,
+            thought=thought,
+            actions=actions,
+            model=turn.model,
+            usage=values.usage(turn.usage) if turn.usage is not None else None,
+            cost=values.real(turn.cost) if turn.cost is not None else None,
+            timestamp=values.stamp(turn.timestamp) if turn.timestamp is not None else None,
+        )
+
+    def _came_back(self, turn: Turn) -> None:
+        """A turn of a tool."""
+        text = _text(turn.content)
+        if self.steps_begun and harness.is_review(text):
+            self._refused(text)
             return
-    else:
+        body, code, error = harness.unwrap(text)
+        if turn.exit_code is not None:
+            code = harness.known_code(values.whole(turn.exit_code, 31))
+        if turn.is_error is not None:
+            error = values.flag(turn.is_error)
+        self.result(turn.tool_call_id or None, body, exit_code=code, error=error)
+
+    def _heard(self, turn: Turn) -> None:
+        """A user turn: a result where calls are text, a human, or the scaffold."""
         text = turn.content or ""
-    if talk.steps_begun and harness.is_notice(text):
-        if is_text:
-            talk.refuse()
-        talk.message("harness", text)
-    elif is_text and talk.awaits_result:
-        body, code, error = harness.unwrap(_untag(text))
-        talk.result(None, body, exit_code=code, error=error)
-    else:
-        talk.message("user", text)
+        if isinstance(text, list):
+            text = self._parts(text)
+            if not text:
+                return
+        if not self.steps_begun:
+            self.states.note(0, text)
+            self.message("context_summary" if self.preamble and harness.is_summary(text) else "user", text)
+        elif harness.is_notice(text) or harness.is_review(text):
+            self._refused(text)
+        elif harness.is_summary(text):
+            self.message("context_summary", text)
+        elif self._is_text and self.awaits_result:
+            self._answered(text)
+        else:
+            self.message("user", text)
+
+    def _parts(self, parts: list[Part]) -> str:
+        """What a user turn says beside the results in it."""
+        rest = []
+        for part in parts:
+            if part.type == "tool_result":
+                self.result(part.tool_use_id, _text(part.content), error=values.flag(part.is_error))
+            elif shown := _shown(part):
+                rest.append(shown)
+        return "\n".join(rest)
+
+    def _refused(self, text: str) -> None:
+        if self._is_text or harness.is_review(text):
+            self.refuse()
+        self.message("harness", text)
+
+    def _answered(self, text: str) -> None:
+        tagged = _tagged(text)
+        for answer in tagged:
+            self.result(None, answer)
+        if tagged:
+            return
+        body, code, error = harness.unwrap(self.states.note(self._replies, text))
+        if self.syntax in ("terminus", "terminus_xml"):
+            self.screen(body, exit_code=code, error=error)
+        else:
+            self.result(None, body, exit_code=code, error=error)
 
 
 def _reply(turn: Turn, reader: Any) -> tuple[str, str, tuple[Action, ...]]:
     thought = turn.reasoning_content or (turn.reasoning if isinstance(turn.reasoning, str) else "")
     content = turn.content
     if isinstance(content, list):
-        return _parts(content, thought, turn)
+        said, thought, actions = _parts(content, thought, turn)
+        if actions or reader is None:
+            return said, thought, actions
+        reading: Reading = reader(said)
+        return reading[0], thought, reading[1]
     text = content or ""
     if not thought and text.lstrip().startswith("<think>"):
         found = _THINK.match(text)
@@ -264,8 +255,8 @@ def _parts(parts: list[Part], thought: str, turn: Turn) -> tuple[str, str, tuple
         elif part.thinking:
             if part.thinking not in thoughts:
                 thoughts.append(part.thinking)
-        elif part.text:
-            said.append(part.text)
+        elif shown := _shown(part):
+            said.append(shown)
     if turn.tool_calls and not actions:
         return "\n".join(said), "\n".join(thoughts), native(turn.tool_calls)
     return "\n".join(said), "\n".join(thoughts), tuple(actions)
@@ -274,7 +265,7 @@ def _parts(parts: list[Part], thought: str, turn: Turn) -> tuple[str, str, tuple
 def _syntax(turns: list[Turn]) -> tuple[str, Any]:
     """The syntax of a whole run: native wherever one reply has a native call, else the first text syntax
     whose reader finds a call."""
-    replies = [turn for turn in turns if turn.role in _ASSISTANT]
+    replies = [turn for turn in turns if turn.role in ASSISTANT]
     for turn in replies:
         if turn.tool_calls or (turn.function_call is not None and turn.function_call.name):
             return "native", None
@@ -285,77 +276,107 @@ def _syntax(turns: list[Turn]) -> tuple[str, Any]:
             text = _text(turn.content)
             if mark in text and reader(text)[1]:
                 return name, reader
-    return "none", xml
+    return "none", None
 
 
 def _text(content: str | list[Part] | None) -> str:
     if isinstance(content, list):
-        return "\n".join(part.text for part in content if part.text)
+        return "\n".join(shown for part in content if (shown := _shown(part)))
     return content or ""
 
 
-def _untag(text: str) -> str:
-    """The inside of ``<tool_response>``."""
-    inner = text.strip()
-    if inner.startswith("<tool_response>") and inner.endswith("</tool_response>"):
-        return inner[15:-16].strip("\n")
-    return text
+def _shown(part: Part) -> str:
+    """A part as text; what is no text by its kind and address, or the hash of its bytes."""
+    if part.image_url is not None:
+        address = part.image_url.url if isinstance(part.image_url, Address) else part.image_url
+        return values.media("image", address)
+    source = part.source
+    if source is not None:
+        return values.media(
+            part.type or "media", source.data.encode() if source.data else source.url, source.media_type
+        )
+    return part.text or ""
 
 
-def _tools(record: Record) -> str | None:
-    raw = record.keys.get("tools")
-    if raw is None:
-        return None
-    data = bytes(raw)
-    if data[:1] == b'"':
-        data = msgspec.json.decode(data, type=str).encode()
-    return data.decode("utf-8", "replace") if data.lstrip()[:1] == b"[" and data.strip() != b"[]" else None
+def _tagged(text: str) -> list[str]:
+    """The insides of ``<tool_response>`` blocks; empty when the text is something else."""
+    found = []
+    at = len(text) - len(text.lstrip())
+    while text.startswith("<tool_response>", at):
+        closed = text.find("</tool_response>", at)
+        if closed < 0:
+            return []
+        found.append(text[at + 15 : closed].strip("\n"))
+        at = closed + 16
+        at += len(text[at : at + 8]) - len(text[at : at + 8].lstrip())
+    return found
+
+
+def _outcome(record: Record, steps: tuple[Step, ...]) -> Outcome:
+    status = record.text("exit_status")
+    resolved = values.claim(_scalar(record, "resolved"))
+    if resolved is None and is_nebius(record):
+        resolved = values.claim(_scalar(record, "target"))
+    ended: Ending | None = values.ended(status)
+    if "trial_name" in record.keys:
+        # Harbor writes the verifier's reward, or the name of what stopped the trial.
+        result = record.text("result")
+        reward = {"1.0": True, "0.0": False}.get(result or "")
+        resolved = reward if resolved is None else resolved
+        status = status or (result if reward is None else None)
+        ended = ended or values.ended(status)
+    return Outcome(resolved=resolved, exit_status=status, ended=ended or ending(steps), patch=_own_patch(record, steps))
+
+
+def _scalar(record: Record, name: str) -> Any:
+    return record.field(name, bool | int | float | str) if name in record.keys else None  # type: ignore[arg-type]
 
 
 def _own_patch(record: Record, steps: tuple[Step, ...]) -> str | None:
     """The run's final patch, when it fits the run."""
-    patch = record.text("patch", "model_patch", "generated_patch")
-    if not patch:
-        result = record.field("test_result", dict[str, msgspec.Raw]) or {}
-        try:
-            patch = msgspec.json.decode(result["git_patch"], type=str) if "git_patch" in result else None
-        except msgspec.DecodeError:
-            patch = None
-    if not patch:
-        return None
-    said = "\n".join([action.arguments for step in steps for action in step.actions])
-    for path in _PATCHED.findall(patch):
-        folder, _, name = path.rpartition("/")
-        if name in said and folder.rpartition("/")[2] in said:
-            return patch
+    names = ("model_patch", "generated_patch", *(() if _REFERENCES & record.keys.keys() else ("patch",)))
+    if "patch" not in names:
+        record.leave("patch", reason=SEALED)
+    patch = record.text(*names)
+    tested = values.tested(record, record.raw("test_result"), "$.test_result")
+    patch = patch or tested.git_patch
+    if not patch or values.is_patch_of(patch, steps):
+        return patch or None
+    record.lost("$.patch", reason=_OTHERS_PATCH)
     return None
 
 
-def _facts(record: Record, syntax: str, instance: str | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"action_syntax": syntax}
+def _facts(record: Record, talk: _Talk, instance: str | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"action_syntax": talk.syntax}
     for name in _FACTS:
-        value = record.field(name, str | int) if name in record.keys else None  # type: ignore[arg-type]
-        if isinstance(value, int) or (isinstance(value, str) and 0 < len(value) <= 500):
+        value = _scalar(record, name)
+        if value is not None and not isinstance(value, bool) and value != "" and len(str(value)) <= 500:
             facts[name] = value
     if instance is not None and values.task_of(instance) != instance:
         facts["instance_id"] = instance
     base_ref = record.text("base_commit")
     if base_ref and not values.commit(base_ref):
         facts["base_ref"] = base_ref[:500]
-    metadata = _short_facts(record.field("metadata", dict[str, Any]) or {})
+    metadata = _short_facts(record)
     if metadata:
         facts["metadata"] = metadata
+    if talk.states.found:
+        facts["cwd"], facts["states"] = talk.states.first_folder, talk.states.found
     if record.repairs:
         facts["repairs"] = record.repairs
     return facts
 
 
-def _short_facts(metadata: dict[str, Any]) -> dict[str, Any]:
+def _short_facts(record: Record) -> dict[str, Any]:
     """Plain short values only: some sets keep hidden tests and reference patches in their metadata."""
-    return {
-        key: value
-        for key, value in sorted(metadata.items())
-        if isinstance(value, bool)
-        or values.real(value) is not None
-        or (isinstance(value, str) and len(value) <= 500 and value.lstrip()[:1] not in ("[", "{"))
-    }
+    facts = {}
+    for key, value in sorted((record.field("metadata", dict[str, Any]) or {}).items()):
+        if (
+            isinstance(value, bool)
+            or values.real(value) is not None
+            or (isinstance(value, str) and len(value) <= 500 and value.lstrip()[:1] not in ("[", "{"))
+        ):
+            facts[key] = value
+        elif value not in (None, "", [], {}):
+            record.lost(f"$.metadata.{key}", reason=SEALED if key in _SEALED else None)
+    return facts

@@ -44,7 +44,8 @@ _WRAPPED = msgspec.json.Decoder(_Wrapped)
 _POLL = msgspec.json.Decoder(_Poll)
 _HEAD = re.compile(
     r"(Chunk ID: |Wall time:? |Original token count: |Total output lines: |Process exited with code |Exit code: "
-    r"|Process running with session ID |Script running with cell ID |Script completed|Script failed)([^\n]{0,80})(?:\n|\Z)"
+    r"|Process running with session ID |Script running with cell ID |Script completed|Script failed)"
+    r"([^\n]{0,80})(?:\n|\Z)"
 )
 _HEAD_END = re.compile(r"(?:Final o|O)utput:[ \t]{0,9}(?:\n|\Z)")
 _INTEGER = re.compile(r"-?\d{1,10}")
@@ -54,13 +55,13 @@ _REFUSED = ("exec command rejected", "patch rejected", "command rejected", "reje
 def answer_in(text: str) -> Answer:
     """The answer in what the model was given. Both frames in use, and a script's, which has no exit code::
 
-        {"output": "…", "metadata": {"exit_code": 1, "duration_seconds": 0.3}}
+    {"output": "…", "metadata": {"exit_code": 1, "duration_seconds": 0.3}}
 
-        Chunk ID: a21e41
-        Wall time: 1.0037 seconds
-        Process running with session ID 48230
-        Output:
-        …
+    Chunk ID: a21e41
+    Wall time: 1.0037 seconds
+    Process running with session ID 48230
+    Output:
+    …
     """
     if text.startswith("{") and '"metadata"' in text:
         try:
@@ -207,17 +208,12 @@ class Calls:
             self._talk.result(call_id, "", missing=call.missing)
             return
         text, code, error = call.answer.text, call.answer.exit_code, call.error
-        if call.pieces:
-            # Until it is over, nobody knows the whole output: what the call itself returned stays as it was read.
-            text = "".join(call.pieces) if call.is_over else call.text or ""
-        elif call.answer.session is not None:
-            text = call.text or ""
+        if call.answer.session is not None:
+            # Until it is over nobody knows the whole output: what was returned stays as it was read.
+            text = "".join(call.pieces) if call.is_over or (call.pieces and ended is not None) else call.text or ""
         if ended is not None:
             printed = ended.aggregated_output or ""
-            if call.pieces and not call.is_over:
-                text = printed
-            elif len(printed) > len(text):
-                text = printed  # either of them may be clipped
+            text = printed if len(printed) > len(text) else text  # either of them may be clipped
             known = _code(ended.exit_code)
             code = code if known is None else known
             if error is None and isinstance(ended.success, bool):

@@ -22,8 +22,8 @@ class Line(msgspec.Struct, gc=False):
     ordinal: Upkeep = NOTHING
 
 
-class Kind(msgspec.Struct, gc=False):
-    """What a payload is, and the turn it belongs to."""
+class Look(msgspec.Struct, gc=False):
+    """A look at a payload: what it is, and the turn it belongs to."""
 
     type: Any = None
     turn_id: Any = None
@@ -111,7 +111,7 @@ class Context(msgspec.Struct, gc=False):
     model: str | None = None
     effort: Any = None
     cwd: Repeated = NOTHING
-    turn_id: Upkeep = NOTHING
+    turn_id: Any = None
     user_instructions: Repeated = NOTHING
     developer_instructions: Repeated = NOTHING
     base_instructions: Repeated = NOTHING
@@ -139,14 +139,19 @@ class Context(msgspec.Struct, gc=False):
 # -- what was said and done: response_item -----------------------------------------------------------
 
 
-class Item(msgspec.Struct, gc=False):
+class Served(msgspec.Struct, gc=False):
     """What all items of the model's API have."""
 
     type: Any = None
-    id: Upkeep = NOTHING
     status: Upkeep = NOTHING
     metadata: Upkeep = NOTHING
     internal_chat_message_metadata_passthrough: Upkeep = NOTHING
+
+
+class Item(Served, gc=False):
+    """An item whose own id names nothing else."""
+
+    id: Upkeep = NOTHING
 
 
 class Part(msgspec.Struct, gc=False):
@@ -227,19 +232,25 @@ class ShellCall(Item, gc=False):
     action: ShellAction | None = None
 
 
-class SearchCall(Item, gc=False):
+class SearchCall(Served, gc=False):
     """``web_search_call``: the provider searches; what it found is mostly not in the file."""
 
     id: str | None = None
     action: msgspec.Raw = NOTHING
 
 
-class ImageCall(Item, gc=False):
+class ImageCall(Served, gc=False):
     """``image_generation_call``: call and result in one."""
 
     id: str | None = None
     revised_prompt: Any = None
     result: str | None = None
+
+
+class Sealed(Item, gc=False):
+    """``compaction``, ``context_compaction``: the provider's own summary."""
+
+    encrypted_content: Opaque = NOTHING
 
 
 class Output(Item, gc=False):
@@ -277,7 +288,7 @@ class Event(msgspec.Struct, gc=False):
     """What all events have."""
 
     type: Any = None
-    turn_id: Upkeep = NOTHING
+    turn_id: Any = None
 
 
 class Heard(Event, gc=False):
@@ -325,7 +336,6 @@ class Ended(Event, gc=False):
     exit_code: Any = None
     success: Any = None
     status: str | None = None
-    id: Repeated = NOTHING
     process_id: Repeated = NOTHING
     command: Repeated = NOTHING
     cwd: Repeated = NOTHING
@@ -344,7 +354,22 @@ class ToolEnded(Event, gc=False):
 
     call_id: str | None = None
     invocation: Repeated = NOTHING
+    duration: Upkeep = NOTHING
     result: msgspec.Raw = NOTHING
+    """Read for its error flag alone."""
+
+
+class ToolOk(msgspec.Struct, gc=False):
+    """``result.Ok`` of a tool's end; its content is the call's output again."""
+
+    isError: Any = None
+
+
+class ToolResult(msgspec.Struct, gc=False):
+    """``result`` of a tool's end."""
+
+    Ok: ToolOk | None = None
+    Err: Any = None
 
 
 class Searched(Event, gc=False):
@@ -427,13 +452,17 @@ class Payload(Part, gc=False):
 
 
 def join(content: Content) -> str:
-    """The text of a content; what is no text is named in it."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    said = [said_in(part) for part in (content if isinstance(content, list) else [content])]
-    return "".join(
-        text if text.endswith("\n") or place == len(said) - 1 else f"{text}\n" for place, text in enumerate(said) if text
-    )
+    """The text of a content, one part after the other."""
+    said = texts(content)
+    return "".join(text if text.endswith("\n") else f"{text}\n" for text in said[:-1]) + "".join(said[-1:])
+
+
+def texts(content: Content) -> list[str]:
+    """The texts of its parts; what is no text is named."""
+    if isinstance(content, str | None):
+        return [content] if content else []
+    found = [said_in(part) for part in (content if isinstance(content, list) else [content])]
+    return [text for text in found if text]
 
 
 def said_in(part: Part) -> str:

@@ -167,6 +167,13 @@ class Conversation:
         if self._steps:
             self._steps[-1].boundary = kind
 
+    def count(self, usage: Usage) -> bool:
+        """Tokens of the latest reply, told after it; false when there is none, or its tokens are known."""
+        if not self._steps or self._steps[-1].usage is not None:
+            return False
+        self._steps[-1].usage = usage
+        return True
+
     @property
     def steps_begun(self) -> bool:
         """True after the first reply."""

@@ -7,6 +7,7 @@ format errors, or tells it to go on, is kept with the role ``harness``: it is no
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _NOTICES = (
     "Your output could not be parsed",
@@ -56,13 +57,32 @@ def is_review(text: str) -> bool:
     return text.startswith((_REVIEW, "OBSERVATION:\n" + _REVIEW))
 
 
-def split_footer(text: str) -> tuple[str, str | None, str | None]:
-    """An observation of SWE-agent 0.x without its footer, the working directory and the open file."""
-    start = text.rfind("(Open file: ")
-    found = _FOOTER.search(text, max(start - 1, 0)) if start >= 0 else None
-    if found is None:
-        return text, None, None
-    return text[: found.start()], found[2], None if found[1] == "n/a" else found[1]
+class States:
+    """Working directory and open file as SWE-agent's prompt tells them, wherever they differ from the last ones."""
+
+    def __init__(self) -> None:
+        self.found: list[list[Any]] = []
+        """``[step, working directory, open file]``; step 0 is before the first."""
+
+    @property
+    def first_folder(self) -> str | None:
+        """Where the run began."""
+        return self.found[0][1] if self.found else None
+
+    def add(self, step: int, folder: str | None, open_file: str | None) -> None:
+        """What held after a step."""
+        now = [folder, None if open_file == "n/a" else open_file]
+        if not self.found or self.found[-1][1:] != now:
+            self.found.append([step, *now])
+
+    def note(self, step: int, text: str) -> str:
+        """An observation without the footer that 0.x puts under it, which is noted."""
+        start = text.rfind("(Open file: ")
+        found = _FOOTER.search(text, max(start - 1, 0)) if start >= 0 else None
+        if found is None:
+            return text
+        self.add(step, found[2], found[1])
+        return text[: found.start()]
 
 
 def unwrap(text: str) -> tuple[str, int | None, bool | None]:

@@ -18,7 +18,7 @@ _ITEM: tuple[_Test, ...] = (
     ("nebius_swe_agent_rows", lambda item: {"role", "mask"} <= item.keys() or {"role", "system_prompt"} <= item.keys()),
     ("openhands_sdk", lambda item: isinstance(item.get("kind"), str) and item["kind"].endswith("Event")),
     (
-        "openhands_v0_events",
+        "openhands_events",
         lambda item: (
             ("action" in item or "observation" in item) and ("source" in item or "args" in item or "extras" in item)
         ),
@@ -60,7 +60,7 @@ def _of_keys(keys: frozenset[str], record: Record) -> str | None:
     if {"messages", "agent"} <= keys and {"sessionId", "system_prompt"} & keys:
         return "cline"
     if {"history", "test_result"} <= keys or {"history", "git_patch"} <= keys:
-        return "openhands_v0_output"
+        return "openhands_output"
     if "conversations" in keys:
         return "sharegpt"
     if "messages" in keys and {"response", "kwargs"} & keys:

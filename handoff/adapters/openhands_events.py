@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import calls, harness, values
-from handoff.adapters.conversation import Conversation, Role
+from handoff.adapters.conversation import Conversation
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
@@ -250,11 +250,11 @@ class _Thought(msgspec.Struct, gc=False):
     thought: str | None = None
 
 
-_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _THOUGHT = msgspec.json.Decoder(_Thought)
 
 _OLD_ARGUMENTS = (
-    *("command", "code", "path", "content", "start", "end", "url", "browser_actions", "agent", "inputs", "outputs"),
+    *("command", "code", "path", "content", "start", "end", "url"),
+    *("browser_actions", "agent", "inputs", "outputs"),
 )
 _ASIDE = frozenset(
     (
@@ -463,7 +463,7 @@ class _Reader:
 
     def _note_response(self, number: int, event: Event) -> None:
         raw = event.tool_call_metadata.model_response if event.tool_call_metadata is not None else NOTHING
-        if raw is NOTHING:
+        if not is_given(raw):
             return
         place = f"{self.path}.tool_call_metadata.model_response"
         if event.observation is not None:
@@ -497,7 +497,7 @@ class _Reader:
         said = Said(
             content=event.content, image_urls=event.images_urls, wait_for_response=event.wait_for_response
         )  # the oldest form
-        if event.args is not NOTHING:
+        if is_given(event.args):
             said = self.record.under(event.args, Said, f"{self.path}.args") or Said()
         text = _with_media(said.content or "", said.image_urls, said.file_urls)
         speaker = event.source
@@ -519,7 +519,7 @@ class _Reader:
         system = self.record.under(event.args, System, f"{self.path}.args") or System()
         if system.content:
             self.talk.message("system", system.content)
-        tools = bytes(system.tools).decode("utf-8", "replace")
+        tools = json_text(system.tools, self.record)
         if tools[:1] == "[" and tools != "[]":
             if self.run.tools is None:
                 self.run.tools = tools
@@ -530,9 +530,8 @@ class _Reader:
                 self.run.facts.setdefault(name, value[:500])
 
     def _by_others(self, event: Event) -> None:
-        """A person's or the server's own action: neither a reply, nor evidence of what the agent did."""
-        role: Role = "user" if event.source == "user" else "harness"
-        self.talk.message(role, f"[{event.action}] {self._arguments(event)}")
+        """A person's or the server's own action: neither a reply, nor a task, nor what the agent did."""
+        self.talk.message("harness", f"[{event.source}: {event.action}] {self._arguments(event)}")
         if event.id is not None:
             self._of_others.add(event.id)
 
@@ -541,7 +540,7 @@ class _Reader:
         call_id = _own_id(event)
         if event.id is not None:
             self._call_of[event.id] = call_id
-        if metadata.tool_call_id and event.args is not NOTHING:
+        if metadata.tool_call_id and is_given(event.args):
             self.record.lost(f"{self.path}.args", reason=REPEATED)
         if response.id and response.id in self._replied:
             return  # a further call of the same reply, or the same call again after it was confirmed
@@ -580,9 +579,9 @@ class _Reader:
 
     def _arguments(self, event: Event) -> str:
         """What the action was asked to do, as a JSON object."""
-        if event.args is NOTHING:
+        if not is_given(event.args):
             old = {name: value for name in _OLD_ARGUMENTS if (value := getattr(event, name)) is not None}
-            return msgspec.json.encode(old).decode()
+            return json_text(old, self.record)
         given = self.record.under(event.args, dict[str, msgspec.Raw], f"{self.path}.args") or {}
         kept = {}
         for name, value in given.items():
@@ -590,7 +589,7 @@ class _Reader:
                 self.record.lost(f"{self.path}.args.{name}", reason=UPKEEP)
             elif name != "thought" and bytes(value) != b"null":
                 kept[name] = value
-        return msgspec.json.encode(kept).decode()
+        return json_text(kept, self.record)
 
     def _cost(self, event: Event) -> float | None:
         """What was spent since the reply before; a total of 0 is an unpriced model."""
@@ -615,10 +614,10 @@ class _Reader:
             self._state(extras)
         elif kind == "recall":
             self._recall(extras)
-        elif kind in ("condense", "loop_detection"):
-            self.talk.message("harness", event.content or "")
-        elif event.cause is not None and event.cause in self._of_others:
-            self.talk.message("harness", shown(event.content or "", extras.metadata))
+        elif kind in ("condense", "loop_detection") or (event.cause is not None and event.cause in self._of_others):
+            text = shown(event.content or "", extras.metadata)
+            if text:
+                self.talk.message("harness", text)
         else:
             self._result(event, extras)
 
@@ -672,6 +671,22 @@ class _Reader:
         text = "\n\n".join(note for note in notes if note)
         if text:
             self.talk.message("harness", text)
+
+
+def is_given(raw: msgspec.Raw) -> bool:
+    """True for a value that is there and not null."""
+    return raw is not NOTHING and bytes(raw) != b"null"
+
+
+def json_text(value: object, record: Record) -> str:
+    """``value`` as JSON. What it holds unparsed may hold bytes that are no UTF-8: they are replaced and counted."""
+    data = msgspec.json.encode(value)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        record.repairs += text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
+        return text
 
 
 def _own_id(event: Event) -> str | None:

@@ -102,7 +102,7 @@ class OpenHandsOutput:
         """``history`` of events, or an empty one beside a result: then this format refuses it in the right words."""
         if "history" not in record.keys:
             return False
-        first = _first(record)
+        first, _ = _first(record)
         if first:
             return openhands_events.is_bare_event(first) or openhands_sdk.is_event(first)
         return "instance_id" in record.keys and "test_result" in record.keys
@@ -150,23 +150,20 @@ class OpenHandsOutput:
         return (run.trajectory(record, "$.history", known),)
 
 
-def _holds_pairs(record: Record) -> bool:
+def _first(record: Record) -> tuple[dict[str, Any], bool]:
+    """The first event, and whether events stand in pairs."""
     history = bytes(record.keys["history"])
-    return history[:1] == b"[" and history[1:200].lstrip()[:1] == b"["
-
-
-def _first(record: Record) -> dict[str, Any]:
-    """The first event, alone or in a pair."""
-    history = bytes(record.keys["history"])
-    return first_item(history[1:] if _holds_pairs(record) else history)
+    are_pairs = history[:1] == b"[" and history[1:200].lstrip()[:1] == b"["
+    return first_item(history[1:] if are_pairs else history), are_pairs
 
 
 def _read_history(record: Record, run: Run) -> None:
-    if openhands_sdk.is_event(_first(record)):
+    first, are_pairs = _first(record)
+    if openhands_sdk.is_event(first):
         events = record.decode_under("history", list[msgspec.Raw])
         rows = [Row(record.position, bytes(event)) for event in events]
         openhands_sdk.read(rows, run, record, "$.history[]")
-    elif _holds_pairs(record):
+    elif are_pairs:
         pairs = record.decode_under("history", list[list[Event]])
         openhands_events.read([event for pair in pairs for event in pair], run, record, "$.history[]")
     else:
@@ -186,7 +183,7 @@ def _task(record: Record) -> _Task:
 
 def _model(record: Record, metadata: Metadata) -> str | None:
     for name, raw in (("llm_config", metadata.llm_config), ("llm", metadata.llm)):
-        if raw is not NOTHING:
+        if openhands_events.is_given(raw):
             record.lost(f"$.metadata.{name}", reason=UPKEEP)
             model = _unaccounted(raw, Model)
             if model is not None and model.model:

@@ -22,11 +22,21 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import calls, harness, values
-from handoff.adapters.openhands_events import Content, Metrics, Part, Prompt, Run, Spending, shown, text_of
+from handoff.adapters.openhands_events import (
+    Content,
+    Metrics,
+    Part,
+    Prompt,
+    Run,
+    Spending,
+    is_given,
+    json_text,
+    shown,
+    text_of,
+)
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Sealed, Upkeep
 from handoff.framing.record import Row
-from handoff.identity import canonical_json
 from handoff.trajectory import Action, Outcome, Trajectory
 
 
@@ -306,19 +316,25 @@ def read(rows: Iterable[Row], run: Run, record: Record, path: str) -> Run:
     """Events in order into ``run``. ``path`` is where one event stands in the record."""
     reader = _Reader(run, record, path)
     events: list[tuple[_Look, Base | None]] = []
-    for row in rows:
+    seen: dict[str, bytes] = {}
+    for number, row in enumerate(rows):
         look = _look(row.data)
         kind = look.kind or ""
-        if kind in _ASIDE:
+        if look.id is not None and seen.setdefault(look.id, row.data) is not row.data and seen[look.id] == row.data:
+            record.lost(path, reason=REPEATED)  # a session that was copied into itself
+        elif kind in _ASIDE:
             record.lost(f"{path}[kind={kind}]", reason=_ASIDE[kind])
             events.append((look, None))
         elif kind in _KINDS:
-            events.append((look, record.part(row, _KINDS[kind], path)))
+            event = record.part(row, _KINDS[kind], path)
+            if event is None:  # the place in a list, which the account of losses leaves out
+                record.problems[-1].field = record.problems[-1].field.replace("[]", f"[{number}]", 1)
+            events.append((look, event))
         elif kind:
             record.lost(f"{path}[kind={kind[:60]}]")
             events.append((look, None))
-        else:
-            record.part(row, Base, path)  # broken, or no event: said with its line
+        elif record.part(row, Base, path) is not None:  # a broken one is noted with its line
+            record.lost(f"{path}[kind=]")
     reader.gather([event for _, event in events if isinstance(event, Acted)])
     for look, event in events:
         reader.place(look)
@@ -333,6 +349,7 @@ class _Reader:
         self.talk = run.talk
         self.record = record
         self.path = path
+        self._placed: set[str | None] = {"__root__"}
         self._leaf: str | None = None
         self._by_response: dict[str, list[Acted]] = {}
         self._call_of: dict[str, str | None] = {}
@@ -347,11 +364,11 @@ class _Reader:
 
     def place(self, look: _Look) -> None:
         """Where an event hangs; older versions do not say, and go straight on."""
-        if look.parent_id is None:
-            return
-        if self._leaf is not None and look.parent_id != self._leaf:
-            self.talk.boundary("rollback")
-        self._leaf = look.id
+        if look.parent_id is not None:
+            if self._leaf not in (None, look.parent_id) and look.parent_id in self._placed:
+                self.talk.boundary("rollback")
+            self._leaf = look.id
+        self._placed.add(look.id)
 
     def take(self, kind: str, event: Base) -> None:
         """One event."""
@@ -391,11 +408,11 @@ class _Reader:
     def _action(self, event: Acted) -> Action:
         call = event.tool_call or ToolCall()
         arguments, is_text = calls.arguments_of(call.arguments)
-        is_understood = bytes(event.action) != b"null"
+        is_understood = is_given(event.action)
         if event.tool_call is None and is_understood:
             given = self.record.under(event.action, dict[str, msgspec.Raw], f"{self.path}.action") or {}
             given.pop("kind", None)
-            arguments, is_text = msgspec.json.encode(given).decode(), False
+            arguments, is_text = json_text(given, self.record), False
         elif is_understood:
             self.record.lost(f"{self.path}.action", reason=REPEATED)
         call_id = event.tool_call_id or event.id
@@ -453,7 +470,7 @@ class _Reader:
         for part in (event.system_prompt, event.dynamic_context):
             if part is not None and part.text:
                 self.talk.message("system", part.text)
-        tools = canonical_json([_tool(tool) for tool in event.tools]).decode() if event.tools else None
+        tools = json_text([_tool(tool) for tool in event.tools], self.record) if event.tools else None
         if self.run.tools is None:
             self.run.tools = tools
         elif tools is not None and tools != self.run.tools:
@@ -515,7 +532,7 @@ def _exit_code(observed: Observed) -> int | None:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    if tool.type == "function" and tool.function is not NOTHING:
+    if tool.type == "function" and is_given(tool.function):
         return {"type": "function", "function": tool.function}
     schema = tool.mcp_tool.get("inputSchema") if tool.mcp_tool is not None else None
     function = {"name": tool.name or tool.title, "description": tool.description, "parameters": schema}

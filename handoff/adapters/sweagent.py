@@ -47,6 +47,13 @@ TOOLS = frozenset(
 )
 """First words that are tools of the agent; every other first word is a shell command."""
 
+
+def tool_of(line: str) -> str | None:
+    """The agent's tool that a command line calls; ``None`` when it is a shell command."""
+    word = line.split(None, 1)[0] if line.strip() else ""
+    return word if word in TOOLS else None
+
+
 _NO_REPLY = ("exit_context", "exit_cost", "exit_error", "exit_api", "exit_environment_error", "exit_format", "skip")
 """Actions that the scaffold wrote itself when the model could not go on."""
 
@@ -60,6 +67,9 @@ class Item(msgspec.Struct, gc=False):
     thought: str | None = None
     state: msgspec.Raw = _NULL
     execution_time: Any = None
+    messages: Repeated = NOTHING
+    query: Repeated = NOTHING
+    extra_info: msgspec.Raw = _NULL
 
 
 class Thinking(msgspec.Struct, gc=False):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from handoff.trajectory import Ending, Usage
+from handoff.framing import Record
+from handoff.framing.losses import NOTHING, Repeated, Sealed
+from handoff.trajectory import Ending, Step, Usage
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 _INSTANCE = re.compile(r"([A-Za-z0-9][\w.-]*?)__([\w.-]+?)-(\d+)(?:_(\d+))?")
+_TRY = re.compile(r"\.[a-z0-9]{8}_\d{1,4}\Z")
+_PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/)([^\r\n\t]+)", re.MULTILINE)
 _SMITH = re.compile(r"([A-Za-z0-9][\w-]*?)__([\w.-]+?)\.([0-9a-f]{8})\..+")
 _SPLITS = {
     "train": "train",
@@ -110,6 +115,48 @@ def flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+def claim(value: Any) -> bool | None:
+    """Whether the task's tests passed, as data sets write it: a boolean, 0 or 1, or either as text."""
+    if isinstance(value, str):
+        return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
+    return bool(value) if value in (0, 1) and isinstance(value, int | float) else None
+
+
+def tool_definitions(raw: msgspec.Raw | bytes | None) -> str | None:
+    """A list of tool definitions as text, kept as a list or as its text; ``None`` when it is none."""
+    data = bytes(raw or b"").strip()
+    if data[:1] == b'"':
+        data = msgspec.json.decode(data, type=str).encode().strip()
+    return data.decode("utf-8", "replace") if data[:1] == b"[" and data != b"[]" else None
+
+
+class Tested(msgspec.Struct, gc=False):
+    """``test_result`` of a row: only the run's own patch is read of it."""
+
+    git_patch: str | None = None
+    report: Sealed = NOTHING
+    test_output: Sealed = NOTHING
+    apply_patch_output: Sealed = NOTHING
+
+
+def tested(record: Record, raw: msgspec.Raw | None, path: str) -> Tested:
+    """A test result kept as an object or as its text."""
+    data = bytes(raw or b"")
+    if data[:1] == b'"':
+        data = msgspec.json.decode(data, type=str).encode()
+    return (record.under(data, Tested, path) if data.lstrip()[:1] == b"{" else None) or Tested()
+
+
+def is_patch_of(patch: str, steps: Sequence[Step]) -> bool:
+    """True when a diff touches a file that the run named: some sets carry diffs of other tasks."""
+    said = "\n".join([action.arguments for step in steps for action in step.actions])
+    for path in _PATCHED.findall(patch):
+        folder, _, name = path.rpartition("/")
+        if name in said and folder.rpartition("/")[2] in said:
+            return True
+    return False
+
+
 def commit(value: str | None) -> str | None:
     """A commit hash, full or short; a branch name or ``HEAD`` pins nothing and is unknown."""
     return value if value and _COMMIT.fullmatch(value) else None
@@ -133,6 +180,8 @@ def task_of(instance_id: str | None) -> str | None:
     if not instance_id:
         return None
     found = _INSTANCE.fullmatch(instance_id)
+    if found is None and _SMITH.fullmatch(instance_id):
+        return _TRY.sub("", instance_id)
     return instance_id[: found.start(4) - 1] if found and found[4] else instance_id
 
 
@@ -146,28 +195,37 @@ class UsageRow(msgspec.Struct, gc=False):
     cached_tokens: Any = None
     prompt_cache_hit_tokens: Any = None
     prompt_tokens_details: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    prompt_cache_miss_tokens: Repeated = NOTHING
+    total_tokens: Repeated = NOTHING
 
 
 def usage(row: UsageRow | None) -> Usage | None:
-    """Token counts, when at least one is known."""
+    """Token counts, when at least one is known.
+
+    ``prompt_tokens`` includes what the cache served; Anthropic's ``input_tokens`` includes neither that nor what was
+    written to the cache.
+    """
     if row is None:
         return None
     details = row.prompt_tokens_details
-    return tokens(
-        prompt=_count(row.prompt_tokens, row.input_tokens),
-        cached=_count(
-            details.get("cached_tokens") if isinstance(details, dict) else None,
-            row.prompt_cache_hit_tokens,
-            row.cached_tokens,
-        ),
-        completion=_count(row.completion_tokens, row.output_tokens),
+    cached = _count(
+        details.get("cached_tokens") if isinstance(details, dict) else None,
+        row.prompt_cache_hit_tokens,
+        row.cached_tokens,
+        row.cache_read_input_tokens,
     )
-
-
-def tokens(*, prompt: Any = None, cached: Any = None, completion: Any = None) -> Usage | None:
-    """Token counts of one call; ``None`` when no count is known. ``prompt`` includes ``cached``."""
-    counts = (_count(prompt), _count(cached), _count(completion))
-    return None if counts == (None, None, None) else Usage(prompt=counts[0], cached=counts[1], completion=counts[2])
+    prompt = _count(row.prompt_tokens)
+    if prompt is None:
+        parts = [
+            _count(part) for part in (row.input_tokens, row.cache_read_input_tokens, row.cache_creation_input_tokens)
+        ]
+        prompt = sum(part or 0 for part in parts) if parts[0] is not None else None
+    completion = _count(row.completion_tokens, row.output_tokens)
+    if prompt is None and cached is None and completion is None:
+        return None
+    return Usage(prompt=prompt, cached=cached, completion=completion)
 
 
 def _count(*values: Any) -> int | None:

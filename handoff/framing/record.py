@@ -132,6 +132,14 @@ class Record:
         self._taken.add(key)
         return value
 
+    def raw(self, key: str) -> msgspec.Raw | None:
+        """One top-level value unparsed, which counts as read; ``None`` when it is absent or null."""
+        raw = self.keys.get(key)
+        if raw is None or bytes(raw) == b"null":
+            return None
+        self._taken.add(key)
+        return raw
+
     def text(self, *names: str) -> str | None:
         """The first of these fields that holds a non-empty string."""
         for name in names:
@@ -246,7 +254,8 @@ class Record:
     def opening(self, lines: int = 6) -> list[dict[str, Any]]:
         """The first whole lines of a session, shallow: short texts, ``{}`` for objects, ``None`` for the rest."""
         found = []
-        for line in self.data[:_PEEK].split(b"\n")[:lines] if self.form == "lines" else ():
+        head = self.data[: max(_PEEK, self.data.find(b"\n"))]  # the first line, however long
+        for line in head.split(b"\n")[:lines] if self.form == "lines" else ():
             look = Record(line)
             try:
                 found.append(shallow(look))

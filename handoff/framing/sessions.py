@@ -23,6 +23,7 @@ _TESTS: tuple[Callable[[Line], bool], ...] = (
     lambda line: "sessionId" in line and ("parentUuid" in line or line.get("type") in _CLAUDE),
     lambda line: line.get("type") in _CLAUDE and ("leafUuid" in line or "messageId" in line),
     lambda line: line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict),
+    lambda line: is_stream_event(line),
     # pi
     lambda line: line.get("type") == "session" and "cwd" in line,
     # OpenHands
@@ -48,12 +49,19 @@ def is_event(item: Line) -> bool:
     """True for what only makes sense as part of one conversation."""
     if isinstance(item.get("role"), str) and ("content" in item or "tool_calls" in item):
         return True
+    if is_stream_event(item):
+        return True
     kind = item.get("kind")
     if isinstance(kind, str) and (kind.endswith("Event") or kind in _OPENHANDS):
         return True
     return isinstance(item.get("action", item.get("observation")), str) and bool(
         {"source", "args", "extras"} & item.keys()
     )
+
+
+def is_stream_event(item: Line) -> bool:
+    """True for what a printing Claude Code says of itself, first of all; runners collect such lines in an array."""
+    return item.get("type") == "system" and {"subtype", "session_id"} <= item.keys()
 
 
 _OPENHANDS = frozenset(("AgentErrorEvent", "Condensation", "CondensationRequest", "UserRejectObservation"))

@@ -6,15 +6,17 @@ so a run may carry several categories, and one to which no rule applies is ``une
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from handoff.actions.operations import Read, Restore, Undo
+from handoff.actions.operations import Delete, Read, Restore, Undo
 from handoff.points import is_source
 from handoff.quality.recording import Deed, Recording
+from handoff.quality.repeats import failures
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Ending, Outcome
 
@@ -42,6 +44,7 @@ _UNAVAILABLE = re.compile(
     r"|No space left on device|Network is unreachable|Connection (?:refused|timed out)|Permission denied"
     r"|cannot open shared object|Read-only file system|Out of memory|Killed\s*\Z"
 )
+_ASIDE = frozenset((".md", ".rst", ".txt", ".log", ".patch", ".diff"))
 _TIMED_OUT = frozenset((124, 137))
 
 
@@ -117,7 +120,7 @@ def _instruction(recording: Recording, signals: Sequence[Signal]) -> Iterator[Fa
     last = len(recording.steps)
     if not changed:
         yield _failure("instruction", [last], "the run ends without having changed a file")
-    elif not any(is_source(path) or path == "." for deed in changed for path in deed.changed):
+    elif not any(map(_is_work, (path for deed in changed for path in deed.changed))):
         steps = [deed.step for deed in changed]
         yield _failure("instruction", steps, "only tests, documents or scratch files were changed, no source file")
     malformed = [s.step for s in signals if s.name == "useless" and s.rule == "no_call"]
@@ -127,7 +130,7 @@ def _instruction(recording: Recording, signals: Sequence[Signal]) -> Iterator[Fa
 
 def _false_assumption(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure]:
     """Acting on what was not checked: texts and files that are not there, an edit that nothing ever tested."""
-    refused = [s.step for s in signals if s.name == "failed_call" and s.rule in ("refused", "retry", "unknown")]
+    refused = [failed.step for failed in failures(recording) if failed.kind in ("refused", "unknown")]
     if len(refused) >= SEVERAL:
         reason = f"{len(refused)} calls name files, texts or programs that are not there"
         yield _failure("false_assumption", refused, reason)
@@ -140,7 +143,12 @@ def _false_assumption(recording: Recording, signals: Sequence[Signal]) -> Iterat
 
 
 def _planning(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure]:
-    """Wrong or missing next steps: loops, the budget spent, the end while a validation fails."""
+    """Wrong or missing next steps: malformed calls, loops, the budget spent, the end while a validation fails."""
+    malformed = [failed.step for failed in failures(recording) if failed.kind == "malformed"]
+    if len(malformed) >= SEVERAL:
+        yield _failure(
+            "planning", malformed, f"{len(malformed)} calls were malformed: wrong parameters or broken syntax"
+        )
     looping = [s.step for s in signals if s.name == "loop"]
     if looping:
         yield _failure("planning", looping, f"{len(looping)} steps go round in a loop")
@@ -238,6 +246,12 @@ def _memory(recording: Recording, signals: Sequence[Signal]) -> Iterator[Failure
         yield _failure("memory_limitation", [cut, *again], reason)
 
 
+def _is_work(path: str) -> bool:
+    """Whatever its suffix: neither under test paths nor a scratch file, a document or a log."""
+    stem, suffix = posixpath.splitext(path)
+    return path == "." or (suffix not in _ASIDE and is_source(f"{stem}.py"))
+
+
 def _results(recording: Recording) -> list[Deed]:
     return [deed for deeds in recording.deeds for deed in deeds if deed.result is not None]
 
@@ -245,6 +259,6 @@ def _results(recording: Recording) -> list[Deed]:
 def _last_source_edit(recording: Recording) -> Deed | None:
     for deeds in reversed(recording.deeds):
         for deed in reversed(deeds):
-            if any(map(is_source, deed.changed)):
+            if any(map(is_source, deed.changed)) and not isinstance(deed.operation, Delete):
                 return deed
     return None

@@ -257,7 +257,9 @@ def _glances(program: Program, call: Call, known: _Known) -> Iterator[_Glance]:
     is_wide = any(map(_WIDE.match, rest))
     is_searched = any(map(_SEARCHING.match, rest)) or any(reader in _SEARCHERS for reader in program.then)
     is_range = any(".." in operand for operand in operands)
-    if verb == "reflog" and rest[:1] not in (["expire"], ["delete"], ["exists"]):
+    if verb == "reflog":
+        if rest[:1] in (["expire"], ["delete"], ["exists"]):
+            return
         yield _Glance(said, ("reflog",), is_meant=is_searched, lists=True)
     elif verb in _LISTING and (is_wide or refs or shas):
         wide = tuple(a for a in rest if _WIDE.match(a))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from handoff.actions.operations import Restore, SetMode, WriteFile
 from handoff.quality.recording import Deed, Recording, answer_of, by_call
 from handoff.quality.signal import Signal, short
 from handoff.trajectory import Action, Observation
+
+_MALFORMED = re.compile(r"syntax error|[Pp]arameter|Invalid `|[Uu]sage:|must be|malformed|InputValidationError")
 
 LONGEST_PERIOD = 12
 """Steps of the longest block whose repetition is looked for."""
@@ -85,7 +88,8 @@ class Failure(NamedTuple):
 
 
 def failures(recording: Recording) -> list[Failure]:
-    """Calls that had no effect because of what they were: ``refused`` by the tool, ``not_run``, ``unknown`` program.
+    """Calls that had no effect: ``malformed`` in themselves (parameters, syntax), ``refused`` because what they name is
+    not there, an ``unknown`` program, ``not_run`` by the harness.
 
     A command that ran and returned an error code is no failed call: a failing test is an answer.
     """
@@ -95,11 +99,13 @@ def failures(recording: Recording) -> list[Failure]:
         for place, action in enumerate(step.actions):
             answer = recording.answer(number, place)
             if answer.missing in ("not_executed", "aborted"):
+                if id(action) not in happened:
+                    continue  # it says or submits something
                 kind = "not_run"
             elif answer.exit_code == 127:
                 kind = "unknown"
             elif answer.missing is None and _is_refused(action, answer, happened):
-                kind = "refused"
+                kind = "malformed" if _MALFORMED.search(answer.text[:1_000]) else "refused"
             else:
                 continue
             found.append(Failure(kind, number, action, answer))
@@ -164,12 +170,13 @@ def responses(recording: Recording, repeated: Iterable[Signal]) -> tuple[list[Si
 
     ``repeated``: ``redundant`` and ``failed_call``. An answer was not heeded when a later step asks for it again: it is
     redundant, or a retry. A step's plan counts 1 without a bad call; with one, ½ beside other calls and 0 alone. A bad
-    call is one that failed or only repeats.
+    call is one that failed or only repeats; that the harness did not run it is not its fault.
     """
     again: dict[int, list[int]] = {}
     bad: set[int] = set()
     for signal in repeated:
-        bad.add(signal.step)
+        if signal.rule != "not_run":
+            bad.add(signal.step)
         if signal.name == "redundant" or signal.rule == "retry":
             for earlier in signal.shown_by:
                 again.setdefault(earlier, []).append(signal.step)

@@ -7,6 +7,7 @@ counts too.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -115,15 +116,18 @@ def _of_events(deeds: Iterable[Deed]) -> Iterator[_Found]:
 
 
 def _of_call(call: Call) -> Iterator[_Found]:
+    folder = ""
     for program in call.programs:
-        yield from _of_program(program)
+        if program.name == "cd" and program.arguments:
+            folder = posixpath.join(folder, program.arguments[0])
+        yield from _of_program(program, folder)
     if not call.programs:
         outside = tuple(url for url in call.urls if not _OWN_HOST.match(url))
         if outside:
             yield _Found("network", f"asks {short(outside[0])}", outside[:4])
 
 
-def _of_program(program: Program) -> Iterator[_Found]:
+def _of_program(program: Program, folder: str) -> Iterator[_Found]:
     name, arguments = program.name, program.arguments
     said = short(str(program))
     if name == "git":
@@ -143,7 +147,8 @@ def _of_program(program: Program) -> Iterator[_Found]:
     elif name == "rm":
         flags = "".join(a for a in arguments if a.startswith("-") and not a.startswith("--"))
         is_deep = "r" in flags.lower() or "--recursive" in arguments
-        targets = tuple(a for a in arguments if not a.startswith("-") and not _GENERATED.search(a))
+        places = (a for a in arguments if not a.startswith("-"))
+        targets = tuple(a for a in places if not _GENERATED.search(posixpath.join(folder, a)))
         if is_deep and targets:
             yield _Found("deletion", f"deletes a folder and all in it: {said}", targets[:8])
     elif name == "find":
@@ -200,7 +205,7 @@ def _of_git(arguments: tuple[str, ...], said: str) -> Iterator[_Found]:
         or (verb == "commit" and "--amend" in flags)
         or (verb == "rebase" and not {"--abort", "--show-current-patch"} & set(flags))
         or verb in ("filter-branch", "filter-repo", "update-ref", "replace")
-        or (verb == "reflog" and rest[:1] in (["expire"], ["delete"]))
+        or (verb == "reflog" and rest[:1] in (["expire"], ["delete"]) and "--dry-run" not in rest)
         or (verb == "branch" and any(a in ("-D", "-M", "--delete", "-d") for a in flags))
         or (verb == "tag" and any(a in ("-d", "-f", "--delete", "--force") for a in flags))
         or (verb == "gc" and any(a.startswith("--prune") for a in flags))

@@ -18,7 +18,7 @@ from handoff.actions.paths import is_outside
 from handoff.points import is_source
 from handoff.quality.recording import Deed, Recording, Shown, answer_of, by_call, is_answered
 from handoff.quality.signal import Signal, short
-from handoff.trajectory import Observation
+from handoff.trajectory import Action, Observation
 
 KEPT = 16
 """Earlier readings of one file that a new one is compared with."""
@@ -152,7 +152,8 @@ def useless(recording: Recording) -> list[Signal]:
     """
     found = []
     for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
-        noise = next((n for n in map(_noise, step.observations) if n), None)
+        answered = zip(step.actions, step.observations, strict=False)
+        noise = next((n for action, answer in answered if (n := _noise(action, answer))), None)
         if noise is not None:
             found.append(Signal(step=number, name="useless", rule="noise", reason=noise))
         for deed in deeds:
@@ -168,10 +169,12 @@ def useless(recording: Recording) -> list[Signal]:
     return found
 
 
-def _noise(answer: Observation) -> str | None:
+def _noise(action: Action, answer: Observation) -> str | None:
     text = answer.text
     if sum(map(text.count, _NOISE)) * 2 <= _NOISY_LINES:
         return None
+    if any(mark.strip("/") in action.arguments for mark in _NOISE):
+        return None  # it was asked for
     lines = [line for line in text.splitlines() if line.strip()]
     noisy = sum(any(mark in line for mark in _NOISE) for line in lines)
     if len(lines) < _NOISY_LINES or noisy * 2 <= len(lines):

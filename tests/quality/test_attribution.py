@@ -60,11 +60,16 @@ def test_false_assumption() -> None:
     assert reasons(FIX, bash("git diff", "x")) == {"false_assumption": (1, 2)}
     refused = [edit("src/a.py", str(n), "r", "No replacement was performed") for n in range(3)]
     assert reasons(*refused, FIX, PASSED) == {"false_assumption": (1, 2, 3)}
+    assert reasons(FIX, PASSED, bash("rm scratchpad.py")) == {"unexplained": (3,)}
     assert reasons(FIX, bash("python reproduce.py", "ok")) == {"unexplained": (2,)}
 
 
 def test_planning() -> None:
     assert reasons(FIX, PASSED, *[bash("cat a.log", "x")] * 3) == {"planning": (5,)}
+    malformed = [
+        edit("src/a.py", str(n), "r", "Your proposed edit has introduced new syntax error(s).") for n in range(3)
+    ]
+    assert reasons(*malformed, FIX, PASSED) == {"planning": (1, 2, 3)}
     assert reasons(FIX, PASSED, ended="step_limit") == {"planning": (1, 2)}
     assert reasons(FIX, FAILED, bash("ls", "x")) == {"planning": (2, 3)}
 

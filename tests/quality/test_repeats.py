@@ -47,7 +47,7 @@ def test_scrolling_on_is_no_loop() -> None:
     assert not found("loop", opened, *down)
 
 
-def test_calls_fail_by_refusal_by_not_being_run_or_by_name() -> None:
+def test_calls_fail_in_four_ways() -> None:
     action = Action(tool="bash", arguments=json.dumps({"command": "ls"}))
     aborted = Step(actions=(action,), observations=(Observation(missing="aborted"),))
     assert found("failed_call", REFUSED, aborted, bash("pytset", "bash: pytset: command not found", 127)) == [
@@ -55,7 +55,11 @@ def test_calls_fail_by_refusal_by_not_being_run_or_by_name() -> None:
         (2, "not_run", ()),
         (3, "unknown", ()),
     ]
+    submit = Step(actions=(Action(tool="submit", arguments="{}"),), observations=aborted.observations)
+    assert not found("failed_call", submit), "a submission needs no answer"
     assert not found("failed_call", TEST, bash("grep -n x a.py", "", 1)), "a failing test is an answer"
+    malformed = edit("a.py", "q", "r", "Your proposed edit has introduced new syntax error(s).")
+    assert found("failed_call", malformed) == [(1, "malformed", ())]
     unanswered = msgspec.structs.replace(aborted, observations=(Observation(missing="none"),))
     assert not found("failed_call", unanswered), "no answer is no evidence"
 

@@ -53,6 +53,8 @@ def test_each_kind_is_recognised(line: str, kind: str) -> None:
     [
         "rm -rf build dist src/__pycache__ /tmp/scratch",
         "rm reproduce.py",
+        "cd /tmp && rm -rf trial && mkdir trial",
+        "git reflog expire --dry-run --all",
         "find . -name '*.pyc' -delete",
         "curl http://localhost:8000/health",
         "curl -s http://127.0.0.1:5000",

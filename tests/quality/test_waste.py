@@ -77,6 +77,7 @@ def test_noise_edits_of_nothing_and_missing_calls_are_useless() -> None:
     assert not found(
         "useless", bash("find . -type f", "\n".join(f"src/m{n}.py" for n in range(20)) + "\n" + noise[:200])
     )
+    assert not found("useless", bash("find . -name '*.pyc'", noise)), "it was asked for"
     assert found("useless", edit("src/a.py", "x", "x")) == [(1, "no_change", ())]
     assert found("useless", reminder(), bash("ls")) == [(1, "no_call", ())]
     assert not found("useless", Step(text="Done."))

@@ -44,6 +44,7 @@ class Stages:
                 raw_trajectories=self.raw_trajectories,
                 repository_states=self.repository_states,
             ),
+            "quality": types.SimpleNamespace(quality_signals=self.quality_signals),
             "handoffs": types.SimpleNamespace(
                 injected_handoffs=self.injected_handoffs, view_renderings=self.view_renderings
             ),
@@ -80,7 +81,7 @@ class Stages:
                 made.append(
                     {
                         "trajectory_id": identify("t", shard, n), "file": f"{shard}.jsonl", "record": n + 1,
-                        "format": "chat",
+                        "format": "chat", "author": "agent",
                         "source_sha256": hashlib.sha256(data + bytes([n])).hexdigest(), "task_id": f"{shard}-{n}",
                         "task": HOSTILE, "repo": f"kata/{n}", "split": "train", "n_steps": 4, "resolved": n > 0,
                     }
@@ -102,6 +103,18 @@ class Stages:
         inputs = inputs_of("repository_states", project.lake, ("raw_trajectories", {"shard": shard}))
         return self._write(project, "repository_states", inputs, rows, shard=shard)
 
+    def quality_signals(self, project: Project, shard: str) -> Written:
+        def rows() -> list[dict[str, Any]]:
+            heads = project.lake.rows("raw_trajectories", shard=shard)
+            return [
+                {"trajectory_id": head["trajectory_id"], "step": 2, "signal": "redundant", "rule": "same_read",
+                 "looks_ahead": False, "shown_by": [1], "paths": ["a.py"], "reason": HOSTILE}
+                for head in heads
+            ]  # fmt: skip
+
+        inputs = inputs_of("quality_signals", project.lake, ("raw_trajectories", {"shard": shard}))
+        return self._write(project, "quality_signals", inputs, rows, shard=shard)
+
     def injected_handoffs(self, project: Project, shard: str, run_tests: Any = None) -> Written:
         def rows() -> list[dict[str, Any]]:
             if run_tests is not None:
@@ -109,9 +122,8 @@ class Stages:
             heads = project.lake.rows("raw_trajectories", shard=shard)
             return [
                 {"point_id": identify("p", head["trajectory_id"], h), "trajectory_id": head["trajectory_id"],
-                 "task_id": head["task_id"], "split": head["split"], "h": h, "n_steps": 4, "labels": ["milestone",
-                 "error"][:h],
-                 "state_status": "unverifiable", "remaining_steps": 4 - h}
+                 "task_id": head["task_id"], "split": head["split"], "author": "agent", "h": h, "n_steps": 4,
+                 "labels": ["milestone", "error"][:h], "state_status": "unverifiable", "remaining_steps": 4 - h}
                 for head in heads for h in (1, 2)
             ]  # fmt: skip
 

@@ -133,7 +133,7 @@ def test_metadata_reads_well_and_cannot_be_broken_by_what_recordings_say(
     assert metadata["digest"].value == project.lake.digest("raw_trajectories", shard="a")
     assert metadata["is_new"].value is True
     assert [c.name for c in metadata["dagster/column_schema"].schema.columns] == SCHEMAS["raw_trajectories"].names
-    assert "| chat | train | 3 |" in metadata["recorded runs"].value
+    assert "| chat | agent | train | 3 |" in metadata["recorded runs"].value
     quarantine = metadata["quarantined records"].value
     assert "<script" not in quarantine
     assert "\x1b" not in quarantine

@@ -21,7 +21,7 @@ from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 GROUPS = {
-    "corpus": {"raw_trajectories", "repository_states"},
+    "corpus": {"raw_trajectories", "repository_states", "quality_signals"},
     "handoffs": {"injected_handoffs", "view_renderings"},
     "adversary": {"adversarial_variants"},
     "takeovers": {"takeover_runs"},
@@ -47,7 +47,7 @@ def test_definitions_load_without_the_heavy_libraries() -> None:
 
 
 def test_every_table_is_one_asset_in_its_group_with_version_description_and_schema(defs: Definitions) -> None:
-    """Twelve assets, described by what one row is."""
+    """Thirteen assets, described by what one row is."""
     graph = defs.resolve_asset_graph()
     found: dict[str, set[str]] = {}
     for key in graph.get_all_asset_keys():

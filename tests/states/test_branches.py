@@ -139,7 +139,9 @@ def test_a_branch_begins_where_it_left_the_main_branch(made: Any) -> None:
 
 def test_a_branch_that_took_in_the_main_branch_is_one_line(made: Any) -> None:
     """Its base is where the line began, and the merge says what it brought in."""
-    source = made(Made(A), Made({b"m": ("100644", b"m")}), Made(B, parents=(0,)), Made(parents=(2, 1)), Made(C), main=1, work=4)
+    source = made(
+        Made(A), Made({b"m": ("100644", b"m")}), Made(B, parents=(0,)), Made(parents=(2, 1)), Made(C), main=1, work=4
+    )
     branch = source.read("work")
     assert (branch.base, [commit.id for commit in branch.commits]) == (source.ids[0], source.ids[2:])
     assert trajectory_of(branch).source.count(source.ids[1]) == 1
@@ -204,7 +206,11 @@ def test_a_project_s_whole_history_is_no_piece_of_work(made: Any, monkeypatch: p
 def test_the_name_is_that_of_the_origin_without_what_is_secret_in_its_url(tmp_path: Path) -> None:
     make(tmp_path / "app", [Made(A)], {"main": 0}, bare=False)
     assert repository_name(tmp_path / "app") == repository_name(tmp_path / "app" / ".git") == "app"
-    for url in ("https://user:token@host.example/acme/pager.git", "git@host.example:acme/pager", "ssh://h/x/acme/pager/"):
+    for url in (
+        "https://user:token@host.example/acme/pager.git",
+        "git@host.example:acme/pager",
+        "ssh://h/x/acme/pager/",
+    ):
         run_git("-C", tmp_path / "app", "config", "remote.origin.url", url)
         assert repository_name(tmp_path / "app") == "acme/pager"
     run_git("-C", tmp_path / "app", "config", "remote.origin.url", "/home/ada/pager")
@@ -305,7 +311,8 @@ def test_any_text_can_be_asked_for_its_files(text: str) -> None:
 
 def test_only_headers_count() -> None:
     """A file's content that looks like a header is content."""
-    diff = "diff --git a/x b/x\nindex 1111111..2222222 100644\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+diff --git a/y b/y\n"
+    header = "diff --git a/x b/x\nindex 1111111..2222222 100644\n--- a/x\n+++ b/x\n"
+    diff = header + "@@ -1 +1,2 @@\n-a\n+b\n+diff --git a/y b/y\n"
     assert file_changes(diff) == (FileChange("x", "edit", "1111111", "2222222"),)
 
 
@@ -353,7 +360,13 @@ def test_nothing_that_a_repository_brings_along_is_run(tmp_path: Path) -> None:
     trap.chmod(0o755)
     for key in (
         *("core.fsmonitor", "core.pager", "core.editor", "diff.external", "diff.evil.command", "diff.evil.textconv"),
-        *("filter.evil.smudge", "filter.evil.clean", "uploadpack.packObjectsHook", "core.sshCommand", "alias.ls-remote"),
+        *(
+            "filter.evil.smudge",
+            "filter.evil.clean",
+            "uploadpack.packObjectsHook",
+            "core.sshCommand",
+            "alias.ls-remote",
+        ),
     ):
         run_git("-C", path, "config", key, str(trap))
     run_git("-C", path, "config", "core.hooksPath", str(tmp_path))

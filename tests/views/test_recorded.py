@@ -17,7 +17,9 @@ LOOK = Step(
 )
 SUMMARY = "## Step 9\n\nWe fixed the pager;\n```\nnext: tests.\n"
 COMPACTED = msgspec.structs.replace(
-    LOOK, boundary="compaction", after=(Message(role="context_summary", text=SUMMARY), Message(role="user", text="Go on."))
+    LOOK,
+    boundary="compaction",
+    after=(Message(role="context_summary", text=SUMMARY), Message(role="user", text="Go on.")),
 )
 RUN = Trajectory(format="chat", task="Fix it.", model="model-a", steps=(LOOK, COMPACTED, LOOK, LOOK))
 

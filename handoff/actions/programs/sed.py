@@ -158,6 +158,9 @@ def _script(options: _Options) -> tuple[LineEdit, ...] | None:
         if found is None:
             return None
         edits += found
+    first = next((place for place, edit in enumerate(edits) if edit.kind in ("delete", "change")), len(edits))
+    if any(edit.end is not None or edit.extra is not None for edit in edits[first + 1 :]):
+        return None  # a range does not see the lines that an earlier command took away
     return tuple(edits) or None
 
 
@@ -169,7 +172,7 @@ _BLANK = re.compile(r"[ \t]*")
 _SEPARATOR = re.compile(r"[ \t]*(?:[;\n]|\Z)\s*")
 _NUMBER = re.compile(r"\d{1,9}")
 _FLAGS = re.compile(r"[gIi0-9]{0,4}")
-_TEXT_START = re.compile(r"[ \t]*(?:\\[ \t]*\n|\\)?")
+_TEXT_START = re.compile(r"[ \t]*(?:\\\n?)?")
 _MOST_EDITS = 100
 
 
