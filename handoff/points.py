@@ -304,7 +304,7 @@ class _Run:
             if repair is not None:
                 add(repair.step, "post_failed_repair_edit")
         for number, recorded in enumerate(self.trajectory.steps, start=1):
-            if recorded.boundary not in (None, "rollback"):
+            if recorded.boundary not in (None, "rollback") or number == self.trajectory.copied_steps:
                 add(number, "natural")
         return found
 

@@ -101,6 +101,12 @@ def test_a_compaction_is_a_natural_point() -> None:
     assert "natural" in points(trajectory(*steps))[2].labels
 
 
+def test_where_the_steps_of_an_earlier_run_end_somebody_took_over() -> None:
+    """Also when the source marks nothing but the copies."""
+    run = msgspec.structs.replace(trajectory(*[bash("ls")] * 5), copied_steps=2)
+    assert [p.h for p in find_handoff_points(run, "t_1", None) if "natural" in p.labels] == [2]
+
+
 def test_turns_that_were_taken_back_are_no_handoff() -> None:
     """Nobody took over: the same agent went on without them."""
     steps = [bash("ls"), msgspec.structs.replace(bash("ls"), boundary="rollback"), bash("ls"), bash("ls")]

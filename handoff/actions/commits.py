@@ -14,6 +14,8 @@ _SECTION = re.compile(r"^diff --git (.*)$", re.M)
 _HEADER = re.compile(r"(?:old|new|deleted file|new file) mode \d+|(?:dis)?similarity index .*|(?:rename|copy) .*")
 _BLOBS = re.compile(r"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: \d+)?")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.S)
+_LONGEST_NAMES = 33_000
+"""Characters of two names, each byte of the longest path quoted."""
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
@@ -65,6 +67,8 @@ def _sections(diff: str) -> Iterator[FileChange]:
 
 def _path(names: str) -> str | None:
     """The name in ``a/name b/name``, both the same; quoted where it holds what a line cannot."""
+    if len(names) > _LONGEST_NAMES:
+        return None
     half = len(names) // 2
     old, new = names[:half], names[half + 1 :]
     if names[half : half + 1] != " ":

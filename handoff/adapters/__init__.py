@@ -21,12 +21,17 @@ from handoff.adapters.chat import ChatRows
 from handoff.adapters.claude_code import ClaudeCode
 from handoff.adapters.claude_code_stream import ClaudeCodeStream
 from handoff.adapters.claude_code_web import ClaudeCodeWeb
+from handoff.adapters.cline import Cline
+from handoff.adapters.cline_classic import ClineClassic
+from handoff.adapters.codex import Codex
+from handoff.adapters.gemini_cli import GeminiCli
 from handoff.adapters.git_branch import GitBranch
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
 from handoff.adapters.openhands_events import OpenHandsEvents
 from handoff.adapters.openhands_output import OpenHandsOutput
 from handoff.adapters.openhands_sdk import OpenHandsSdk
+from handoff.adapters.pi import Pi
 from handoff.adapters.sweagent import SweAgent
 from handoff.errors import InputError, RecordError
 from handoff.framing import Damaged, Record, SourceFile, label
@@ -59,9 +64,14 @@ ADAPTERS: tuple[Adapter, ...] = (
     Atif(),
     MiniSweAgent(),
     SweAgent(),
+    GeminiCli(),
     ClaudeCodeWeb(),
+    Cline(),
+    ClineClassic(),
+    Codex(),
     ClaudeCode(),
     ClaudeCodeStream(),
+    Pi(),
     OpenHandsSdk(),
     OpenHandsOutput(),
     OpenHandsEvents(),

@@ -327,7 +327,7 @@ def _run(
         model=agent.model_name,
         licence=origin.licence,
         split=values.split(origin.split),
-        tools=_tools(agent.tool_definitions),
+        tools=values.tool_definitions(agent.tool_definitions),
         preamble=tuple(talk.preamble),
         steps=steps,
         session=session,
@@ -535,18 +535,9 @@ def _text(content: Content) -> str:
 def _usage(metrics: Metrics | None) -> Usage | None:
     if metrics is None:
         return None
-    return values.usage(
-        values.UsageRow(
-            prompt_tokens=metrics.prompt_tokens,
-            cached_tokens=metrics.cached_tokens,
-            completion_tokens=metrics.completion_tokens,
-        )
+    return values.tokens(
+        prompt=metrics.prompt_tokens, cached=metrics.cached_tokens, completion=metrics.completion_tokens
     )
-
-
-def _tools(raw: msgspec.Raw) -> str | None:
-    data = bytes(raw).strip()
-    return data.decode("utf-8", "replace") if data[:1] == b"[" and data != b"[]" else None
 
 
 def _continues(session: str | None, about: AgentExtra) -> str | None:

@@ -31,12 +31,13 @@ from handoff.adapters.rows import (
     SYSTEM,
     TOOL,
     USER,
-    Address,
     Part,
     Turn,
     column,
     is_conversation,
     is_nebius,
+    shown_of,
+    text_of,
     turns_of,
 )
 from handoff.adapters.sweagent import tool_of
@@ -70,7 +71,7 @@ class ChatRows:
 
     def recognises(self, record: Record) -> bool:
         """A list of turns that no other format claims by its keys."""
-        return is_conversation(record) and not (record.is_array and _is_mini(record))
+        return is_conversation(record) and not _is_other(record)
 
     def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
         """The run, alone; ``RecordError`` when a field does not fit, or no reply holds a call."""
@@ -115,10 +116,14 @@ class ChatRows:
         )
 
 
-def _is_mini(record: Record) -> bool:
-    from handoff.adapters.mini_swe_agent import MiniSweAgent  # two formats share the bare list; its marks decide
+def _is_other(record: Record) -> bool:
+    """True for what has messages as well, and marks of its own."""
+    from handoff.adapters.cline import Cline  # they know their marks
+    from handoff.adapters.cline_classic import ClineClassic
+    from handoff.adapters.mini_swe_agent import MiniSweAgent
 
-    return MiniSweAgent().recognises(record)
+    others = (MiniSweAgent(), ClineClassic()) if record.is_array else (Cline(),)
+    return any(other.recognises(record) for other in others)
 
 
 class _Talk(Conversation):
@@ -139,7 +144,7 @@ class _Talk(Conversation):
             elif role in USER:
                 self._heard(turn)
             elif role in SYSTEM:
-                self.message("system", _text(turn.content))
+                self.message("system", text_of(turn.content))
             else:
                 raise RecordError(
                     f"Unknown role {role[:40]!r}.",
@@ -164,7 +169,7 @@ class _Talk(Conversation):
 
     def _came_back(self, turn: Turn) -> None:
         """A turn of a tool."""
-        text = _text(turn.content)
+        text = text_of(turn.content)
         if self.steps_begun and harness.is_review(text):
             self._refused(text)
             return
@@ -192,15 +197,16 @@ class _Talk(Conversation):
         elif self._is_text and self.awaits_result:
             self._answered(text)
         else:
-            self.message("user", text)
+            # Terminus shows its screen after a reply that typed nothing, too.
+            self.message("harness" if self.syntax.startswith("terminus") else "user", text)
 
     def _parts(self, parts: list[Part]) -> str:
         """What a user turn says beside the results in it."""
         rest = []
         for part in parts:
             if part.type == "tool_result":
-                self.result(part.tool_use_id, _text(part.content), error=values.flag(part.is_error))
-            elif shown := _shown(part):
+                self.result(part.tool_use_id, text_of(part.content), error=values.flag(part.is_error))
+            elif shown := shown_of(part):
                 rest.append(shown)
         return "\n".join(rest)
 
@@ -216,7 +222,7 @@ class _Talk(Conversation):
         if tagged:
             return
         body, code, error = harness.unwrap(self.states.note(self._replies, text))
-        if self.syntax in ("terminus", "terminus_xml"):
+        if self.syntax.startswith("terminus"):
             self.screen(body, exit_code=code, error=error)
         else:
             self.result(None, body, exit_code=code, error=error)
@@ -255,7 +261,7 @@ def _parts(parts: list[Part], thought: str, turn: Turn) -> tuple[str, str, tuple
         elif part.thinking:
             if part.thinking not in thoughts:
                 thoughts.append(part.thinking)
-        elif shown := _shown(part):
+        elif shown := shown_of(part):
             said.append(shown)
     if turn.tool_calls and not actions:
         return "\n".join(said), "\n".join(thoughts), native(turn.tool_calls)
@@ -273,29 +279,10 @@ def _syntax(turns: list[Turn]) -> tuple[str, Any]:
             return "parts", None
     for name, mark, reader in TEXT_SYNTAXES:
         for turn in replies:
-            text = _text(turn.content)
+            text = text_of(turn.content)
             if mark in text and reader(text)[1]:
                 return name, reader
     return "none", None
-
-
-def _text(content: str | list[Part] | None) -> str:
-    if isinstance(content, list):
-        return "\n".join(shown for part in content if (shown := _shown(part)))
-    return content or ""
-
-
-def _shown(part: Part) -> str:
-    """A part as text; what is no text by its kind and address, or the hash of its bytes."""
-    if part.image_url is not None:
-        address = part.image_url.url if isinstance(part.image_url, Address) else part.image_url
-        return values.media("image", address)
-    source = part.source
-    if source is not None:
-        return values.media(
-            part.type or "media", source.data.encode() if source.data else source.url, source.media_type
-        )
-    return part.text or ""
 
 
 def _tagged(text: str) -> list[str]:

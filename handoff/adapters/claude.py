@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,10 +50,14 @@ _HOOK_DENIAL = re.compile(
 _STOPPED = "[Request interrupted by user"
 _SAID_WHY = re.compile(r"the user said:\s*\n|The user provided the following reason for the rejection:\s*")
 _EXIT_CODE = re.compile(r"Exit code (\d{1,10})(?!\d)")
+_STOPS = ("end_turn", "tool_use", "stop_sequence")
+"""Why replies end when nothing is wrong: it shows in what they hold."""
 _TOO_LONG = re.compile(r"prompt is too long|context (?:window|limit)", re.IGNORECASE)
 
 _STRENGTH: tuple[Boundary, ...] = ("agent_switch", "resume", "compaction", "rollback")
 """What stands when several things happened after one step: the last of these."""
+
+_MOST_FACTS = 200
 
 _WORKERS = ("acompact-", "aprompt_suggestion-")
 """Beginnings of the ids of the client's own side conversations."""
@@ -116,7 +120,7 @@ class Said(msgspec.Struct, gc=False):
     id: str | None = None
     model: str | None = None
     usage: Counts | None = None
-    stop_reason: Upkeep = NOTHING
+    stop_reason: str | None = None
     stop_sequence: Upkeep = NOTHING
     stop_details: Upkeep = NOTHING
     container: Upkeep = NOTHING
@@ -208,21 +212,22 @@ _PROMPT = msgspec.json.Decoder(Prompt)
 # -- one thread --------------------------------------------------------------------------------------
 
 
+class _Result(NamedTuple):
+    """One answer to a call."""
+
+    call_id: str | None
+    text: str
+    error: bool | None = None
+    exit_code: int | None = None
+    missing: Missing | None = None
+
+    def into(self, talk: Conversation) -> None:
+        """The answer to its call, or an orphan."""
+        talk.result(self.call_id, self.text, error=self.error, exit_code=self.exit_code, missing=self.missing)
+
+
 class _Reply:
     """The lines of one message id."""
-
-    __slots__ = (
-        "actions",
-        "copied_from",
-        "model",
-        "results",
-        "seen",
-        "session",
-        "text",
-        "thought",
-        "timestamp",
-        "usage",
-    )
 
     def __init__(self, line: Line, model: str | None) -> None:
         self.model = model
@@ -250,33 +255,11 @@ class _Reply:
             result.into(talk)
 
 
-class _Result:
-    """One answer to a call."""
-
-    __slots__ = ("call_id", "error", "exit_code", "missing", "text")
-
-    def __init__(
-        self, call_id: str | None, text: str, error: bool | None, exit_code: int | None, missing: Missing | None
-    ) -> None:
-        self.call_id = call_id
-        self.text = text
-        self.error = error
-        self.exit_code = exit_code
-        self.missing = missing
-
-    def into(self, talk: Conversation) -> None:
-        """The answer to its call, or an orphan."""
-        talk.result(self.call_id, self.text, error=self.error, exit_code=self.exit_code, missing=self.missing)
-
-
-class _Heard:
+class _Heard(msgspec.Struct):
     """A message that is no reply; the role may still change when the next line explains it."""
 
-    __slots__ = ("role", "text")
-
-    def __init__(self, role: Role, text: str) -> None:
-        self.role = role
-        self.text = text
+    role: Role
+    text: str
 
 
 class Thread:
@@ -300,6 +283,7 @@ class Thread:
         self._anchors: dict[str, str | None] = {}
         self._prompted: dict[str | None, int] = {}
         self._n_replies = 0
+        self._version: str | None = None
         self._stopped: str | None = None
         self._failure: str | None = None
 
@@ -314,7 +298,7 @@ class Thread:
         """The next line of the conversation."""
         self._place(line)
         if line.message is None:
-            self.record.lost("$.message (a line without one)")
+            self.record.lost(f"$[type={line.type}, without a message]")
         elif line.type == "assistant":
             self._answer(line, line.message)
         else:
@@ -340,8 +324,8 @@ class Thread:
 
     def command(self, text: str) -> None:
         """A slash command, as the client wraps it."""
-        self.say("harness", text)
-        self._command = self._events[-1] if text else None  # type: ignore[assignment]
+        self._command = _Heard("harness", text)
+        self._events.append(self._command)
         if command_in(text) in _LEAVING:
             self.happened("resume")
 
@@ -354,14 +338,20 @@ class Thread:
         self.root = self.root or line.uuid
         self.agent_id = self.agent_id or line.agent_id
         for name, value in (("cwd", line.cwd), ("branch", line.git_branch)):
-            if value and name not in self.facts:
-                self.facts[name] = value[:300]
-        versions = self.facts.setdefault("versions", [])
-        if line.version and (not versions or versions[-1] != line.version):
-            if versions:
+            if value:
+                self.facts.setdefault(name, value[:300])
+        if line.version and line.version != self._version:
+            if self._version is not None:
                 self.happened("resume")  # a running client keeps its version
-            versions.append(line.version[:60])
+            self._version = line.version
+            self._note_fact("versions", line.version[:60], True)
         self.session = line.session_id or self.session
+
+    def _note_fact(self, name: str, key: str, value: str | bool) -> None:
+        """One more of a kind of facts; the first of a key stands."""
+        known = self.facts.setdefault(name, {})
+        if len(known) < _MOST_FACTS:
+            known.setdefault(key, value)
 
     # -- the model
 
@@ -386,6 +376,8 @@ class Thread:
             self._n_replies += 1
             self._stopped = self._failure = self._command = None
         reply.usage = usage_of(message.usage) or reply.usage
+        if message.stop_reason and message.stop_reason not in _STOPS:
+            self.record.lost(f"$.message.stop_reason[{message.stop_reason[:60]}]")
         for block in blocks:
             self._put(block, reply)
 
@@ -402,9 +394,7 @@ class Thread:
         elif block.type in ("tool_use", "server_tool_use", "mcp_tool_use"):
             reply.actions.append(self._call(block))
         elif block.type.endswith("_tool_result"):
-            reply.results.append(_Result(block.tool_use_id, self.text_of(block.content), None, None, None))
-        elif block.type == "redacted_thinking":
-            self.record.lost("$.message.content[type=redacted_thinking]")
+            reply.results.append(_Result(block.tool_use_id, self.text_of(block.content)))
         else:
             self.record.lost(f"$.message.content[type={block.type[:60]}]")
 
@@ -470,10 +460,10 @@ class Thread:
         error = values.flag(block.is_error)
         self._copy(line, block.tool_use_id)
         if text.startswith(_STOPPED):
-            self._events.append(_Result(block.tool_use_id, "", error, None, "aborted"))
+            self._events.append(_Result(block.tool_use_id, "", error, missing="aborted"))
             self.say("harness", text)
         elif error is True and (text.startswith(_NOT_RUN) or _HOOK_DENIAL.match(text)):
-            self._events.append(_Result(block.tool_use_id, "", error, None, "not_executed"))
+            self._events.append(_Result(block.tool_use_id, "", error, missing="not_executed"))
             found = _SAID_WHY.search(text[:2_000])
             self.say("harness", text[: found.end()] if found else text)
             if found:
@@ -481,7 +471,7 @@ class Thread:
         else:
             found = _EXIT_CODE.match(text) if error is not False else None
             code = harness.known_code(int(found[1])) if found else None
-            self._events.append(_Result(block.tool_use_id, text, error, code, None))
+            self._events.append(_Result(block.tool_use_id, text, error, code))
 
     def _copy(self, line: Line, call_id: str | None) -> None:
         """The structured copy of a result: what it says beyond the text."""
@@ -496,11 +486,11 @@ class Thread:
         except (msgspec.DecodeError, RecursionError):
             return
         if isinstance(copy.agent_id, str) and call_id:
-            self.facts.setdefault("subagents", {})[call_id] = copy.agent_id[:100]
+            self._note_fact("subagents", call_id[:100], copy.agent_id[:100])
         if isinstance(copy.original_file, str):
             self.record.lost("$.toolUseResult.originalFile")
             if isinstance(copy.file_path, str):
-                self.facts.setdefault("originals", {}).setdefault(copy.file_path[:300], _blob_id(copy.original_file))
+                self._note_fact("originals", copy.file_path[:300], _blob_id(copy.original_file))
         if copy.user_modified is True:
             self.record.lost("$.toolUseResult.userModified")
         if copy.return_code_interpretation:
@@ -559,8 +549,8 @@ class Thread:
             )
         call = (calls or {}).get(task) if parent else None
         facts = {"call": call, "repairs": self.record.repairs} | self.facts
-        versions = facts.pop("versions", [])
-        facts["version"] = versions[0] if len(versions) == 1 else versions or None
+        versions = list(facts.pop("versions", {}))
+        facts["version"] = versions[0] if len(versions) == 1 else versions
         return Trajectory(
             format=format_,
             task=task,

@@ -160,6 +160,7 @@ class Checkpoint(msgspec.Struct, gc=False):
     branch: str | None = None
 
 
+_MOST_TOGETHER = 8
 _STDLIB = json.JSONDecoder()
 _HEAD = msgspec.json.Decoder(Head)
 _CHECKPOINT = msgspec.json.Decoder(Checkpoint)
@@ -208,17 +209,17 @@ def _looks(record: Record) -> Iterator[tuple[Row, Head]]:
 def _run_together(row: Row) -> list[Row]:
     """The objects of a line on which another writer's line was put; empty when it is broken in another way."""
     text = row.data.decode("utf-8", "replace")
-    parts = []
+    parts: list[Row] = []
     end = 0
     try:
-        while end < len(text):
+        while end < len(text) and len(parts) < _MOST_TOGETHER:
             start = end
             _, end = _STDLIB.raw_decode(text, start)
             parts.append(Row(row.line, text[start:end].encode()))
             _HEAD.decode(parts[-1].data)
     except (ValueError, RecursionError):
         return []
-    return parts if len(parts) > 1 else []
+    return parts if len(parts) > 1 and end == len(text) else []
 
 
 class Session:
@@ -323,7 +324,10 @@ class Session:
 
     def _after_clear(self, thread: Thread, text: str) -> Thread:
         """The thread that goes on after this text: ``/clear`` leaves everything before it behind."""
-        if thread is self.main[-1] and command_in(text) == "clear" and not thread.is_blank:
+        command = command_in(text)
+        if command:
+            self._delivered.add(f"/{command}")
+        if thread is self.main[-1] and command == "clear" and not thread.is_blank:
             self.main.append(Thread(self.record))
             return self.main[-1]
         return thread

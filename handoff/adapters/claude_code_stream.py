@@ -109,7 +109,9 @@ class ClaudeCodeStream:
                 is_summary = True
             elif event.subtype == "init":
                 main.facts.setdefault("cwd", event.cwd)
-                main.facts.setdefault("versions", [event.claude_code_version or ""])
+                main.facts.setdefault(
+                    "versions", {event.claude_code_version: True} if event.claude_code_version else {}
+                )
         if not main.has_human:
             raise RecordError(
                 "The prompt is not in the stream, so the task is missing.",

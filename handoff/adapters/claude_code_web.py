@@ -9,9 +9,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from handoff.adapters.claude import Line
 from handoff.adapters.claude_code import Session
 from handoff.framing import Record
+from handoff.framing.record import Row
 from handoff.trajectory import Trajectory
 
 
@@ -25,8 +28,10 @@ class ClaudeCodeWeb:
         return "loglines" in record.keys
 
     def trajectories(self, record: Record) -> tuple[Trajectory, ...]:
-        """The runs of the session; ``RecordError`` when a field does not fit or nothing is a run."""
+        """The runs of the session; a line that does not fit is left out and noted. ``RecordError``: there is none."""
         session = Session(record)
-        for line in record.decode_under("loglines", list[Line]):
-            session.talk(line)
+        for number, raw in enumerate(record.decode_under("loglines", list[msgspec.Raw]), 1):
+            line = record.part(Row(number, bytes(raw)), Line, "$.loglines[]")
+            if line is not None:
+                session.talk(line)
         return session.runs(self.format)

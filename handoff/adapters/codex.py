@@ -37,7 +37,7 @@ from handoff.framing.record import Row
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Boundary, Ending, Message, Outcome, Trajectory, Usage
 
-_TYPES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
+_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _AGENTS_MD = "# AGENTS.md instructions"
 _CONTEXT = frozenset(
     (
@@ -143,7 +143,6 @@ class _Dialogue:
         self._copy: _Said | None = None
         self._is_confirmed = False
         self._last_model: str | None = None
-        self._has_boundary = False
         self._total = b""
         self._early: Usage | None = None
 
@@ -161,11 +160,10 @@ class _Dialogue:
         if reply is None:
             return
         if self.model is not None:
-            if self._last_model not in (None, self.model) and not self._has_boundary:
+            if self._last_model not in (None, self.model):
                 self.talk.boundary("agent_switch")
             self._last_model = self.model
             self.first_model = self.first_model or self.model
-        self._has_boundary = False
         self.steps += 1
         self.talk.reply(
             "\n\n".join(reply.said),
@@ -181,7 +179,6 @@ class _Dialogue:
         self.close()
         self._let_in()
         self.talk.boundary(kind)
-        self._has_boundary = self.steps > 0
         if kind == "compaction" and self._early is not None:
             self._early = None
             self._record.lost(_UNCLAIMED)
@@ -298,18 +295,18 @@ class _Rollout:
         elif kind == "world_state":
             self.record.lost("$[type=world_state]", reason=REPEATED)
         elif kind in _LEFT:
-            self._payload(kind, look.type if isinstance(look.type, str) else "", payload)
+            self._payload(kind, look.type or "", payload)
         else:
             self.record.lost(f"$[type={kind}]")
 
     def _bare(self, row: Row) -> None:
         """A line of early 2025: the header, an item, or the state of the client."""
         look = _look(row.data)
-        if isinstance(look.type, str):
+        if look.type is not None:
             self._payload("response_item", look.type, row)
         elif self.session is None:
             self._session(row)
-        else:
+        elif self.record.part(row, lines.State) is not None:
             self.record.lost("$[record_type=state]", reason=UPKEEP)
 
     def _payload(self, line: str, kind: str, row: Row) -> None:
@@ -320,8 +317,15 @@ class _Rollout:
             payload = self.record.part(row, form, self.path)
             if payload is not None:
                 read(self, payload)
-        else:
+        elif kind:
             self.record.lost(self.path, reason=_LEFT[line].get(kind))
+        else:
+            problem = RecordError(
+                "The payload does not say what it is.",
+                field="$.payload.type",
+                remedy="The line is left out; copy the rollout again if it was edited.",
+            )
+            self.record.problem(problem, row.line)
 
     def _session(self, row: Row) -> None:
         session = self.record.part(row, lines.Session, "$[type=session_meta].payload")
@@ -406,7 +410,7 @@ class _Rollout:
 
     def _agent_message(self, item: lines.AgentMessage) -> None:
         """Another agent's words: a subagent's task when they come first, else news."""
-        is_task = self.dialogue.steps == 0 and self._parent() is not None
+        is_task = self.dialogue.steps == self.copied and self._parent() is not None
         self.dialogue.says("user" if is_task else "harness", lines.join(item.content))
 
     def _reasoning(self, item: lines.Reasoning) -> None:
@@ -521,7 +525,7 @@ class _Rollout:
         self.dialogue.boundary("compaction")
 
     def _item_completed(self, event: lines.ItemCompleted) -> None:
-        kind = _look(bytes(event.item)).type
+        kind = _look(bytes(event.item)).type or ""
         path = f"{self.path}.item[type={kind}]"
         if kind in ("CommandExecution", "FileChange"):
             item = self.record.under(event.item, lines.Finished, path)
@@ -547,6 +551,8 @@ class _Rollout:
         talk, session = self.dialogue.talk, self.session or lines.Session()
         steps = talk.steps()
         task = next((message.text for message in talk.preamble if message.role == "user"), "")
+        if self.copied and self._parent() is not None:  # a subagent that was given its parent's history with its task
+            task = next((message.text for message in steps[self.copied - 1].after if message.role == "user"), task)
         if not steps or not task:
             raise RecordError(
                 "No reply of the model is in it." if task else "No human message comes before the first reply.",

@@ -149,7 +149,7 @@ class Calls:
             return answer
         self._open.pop(call_id or "", None)
         call.text, call.answer = text, answer
-        call.error = answer.error if error is None else error
+        call.error = next((flag for flag in (error, answer.error, call.error) if flag is not None), None)
         call.missing = why_unanswered(text)
         if call.missing is not None:
             self._talk.message("harness", text)

@@ -25,8 +25,14 @@ class Line(msgspec.Struct, gc=False):
 class Look(msgspec.Struct, gc=False):
     """A look at a payload: what it is, and the turn it belongs to."""
 
-    type: Any = None
+    type: str | None = None
     turn_id: Any = None
+
+
+class State(msgspec.Struct, gc=False):
+    """A line of early 2025 about the client itself."""
+
+    record_type: Any = None
 
 
 class Text(msgspec.Struct, gc=False):

@@ -13,6 +13,9 @@ from handoff.trajectory import Action, Boundary, Message, Missing, Observation, 
 
 Role = Literal["system", "user", "harness", "context_summary"]
 
+BOUNDARIES: tuple[Boundary, ...] = ("commit", "agent_switch", "resume", "compaction", "rollback")
+"""From the least to the most telling."""
+
 
 class _OpenStep:
     """A step still being filled."""
@@ -25,6 +28,7 @@ class _OpenStep:
         "model",
         "observations",
         "orphans",
+        "passed",
         "text",
         "thought",
         "timestamp",
@@ -46,12 +50,23 @@ class _OpenStep:
         self.actions = actions
         self.observations: list[Observation | None] = [None] * len(actions)
         self.orphans: list[Observation] = []
+        self.passed = {False: 0, True: 0}
         self.after: list[Message] = []
         self.boundary: Boundary | None = None
         self.model = model
         self.usage = usage
         self.cost = cost
         self.timestamp = timestamp
+
+    def next_open(self, *, nameless: bool) -> int | None:
+        """The first call without an answer, or the first of them without an id. Each call is passed over once."""
+        at = self.passed[nameless]
+        while at < len(self.actions) and (
+            self.observations[at] is not None or (nameless and self.actions[at].call_id is not None)
+        ):
+            at += 1
+        self.passed[nameless] = at
+        return at if at < len(self.actions) else None
 
     def close(self) -> Step:
         observations = tuple(
@@ -163,9 +178,14 @@ class Conversation:
                 step.observations[position] = Observation(call_id=step.actions[position].call_id, missing="none")
 
     def boundary(self, kind: Boundary) -> None:
-        """Something happened after the latest reply; before the first one there is nothing to hand over."""
+        """Something happened after the latest reply: of several things the last in ``BOUNDARIES`` stays.
+
+        Before the first reply there is nothing to hand over.
+        """
         if self._steps:
-            self._steps[-1].boundary = kind
+            told = self._steps[-1].boundary
+            if told is None or BOUNDARIES.index(told) < BOUNDARIES.index(kind):
+                self._steps[-1].boundary = kind
 
     def count(self, usage: Usage) -> bool:
         """Tokens of the latest reply, told after it; false when there is none, or its tokens are known."""
@@ -199,9 +219,8 @@ class Conversation:
         """The first open call of the latest reply that position may decide: a result with an id never
         answers a call with another id."""
         step = self._steps[-1]
-        for position, seen in enumerate(step.observations):
-            if seen is None and (call_id is None or step.actions[position].call_id is None):
-                if call_id is None and step.actions[position].call_id is not None:
-                    self._waiting.pop(step.actions[position].call_id or "", None)
-                return step, position
-        return None
+        position = step.next_open(nameless=call_id is not None)
+        if position is None:
+            return None
+        self._waiting.pop(step.actions[position].call_id or "", None)
+        return step, position

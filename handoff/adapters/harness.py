@@ -33,7 +33,7 @@ _SUMMARIES = (
     "You are picking up work from a previous AI agent on this task:",
     "Here are the answers the other agent provided.",
 )
-_REVIEW = "Thank you for your work on this issue. Please carefully follow the steps below to help review your changes."
+_REVIEW = "Thank you for your work on this issue. Please carefully follow the steps below"
 _FOOTER = re.compile(r"\n?\(Open file: ([^\n]*)\)\n\(Current directory: ([^\n]*)\)\nbash-\$\s*\Z")
 _RETURNCODE = re.compile(r"\s*(?:<exception>(.*?)</exception>\s*)?<returncode>(-?\d{1,10})</returncode>\s*", re.DOTALL)
 _EXECUTION_RESULT = re.compile(r"EXECUTION RESULT of \[[^\]\n]{0,100}\]:\n")

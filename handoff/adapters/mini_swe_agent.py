@@ -21,19 +21,15 @@ import msgspec
 from handoff.adapters import harness, values
 from handoff.adapters.calls import Call, fenced, native
 from handoff.adapters.conversation import Conversation
+from handoff.adapters.rows import Part, text_of
 from handoff.errors import RecordError
 from handoff.framing import Record
+from handoff.framing.losses import NOTHING, Repeated, Upkeep
 from handoff.identity import canonical_json
-from handoff.trajectory import Action, Outcome, Trajectory
+from handoff.trajectory import Action, Ending, Outcome, Trajectory
 
 MARKERS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
 """What the last command prints, by version."""
-
-
-class Part(msgspec.Struct, gc=False):
-    """One part of a content list."""
-
-    text: str | None = None
 
 
 class Command(msgspec.Struct, gc=False):
@@ -48,6 +44,13 @@ class Response(msgspec.Struct, gc=False):
 
     model: str | None = None
     usage: values.UsageRow | None = None
+    choices: Repeated = NOTHING
+    id: Upkeep = NOTHING
+    created: Upkeep = NOTHING
+    object: Upkeep = NOTHING
+    system_fingerprint: Upkeep = NOTHING
+    provider: Upkeep = NOTHING
+    service_tier: Upkeep = NOTHING
 
 
 class Extra(msgspec.Struct, gc=False):
@@ -60,6 +63,8 @@ class Extra(msgspec.Struct, gc=False):
     raw_output: str | None = None
     returncode: int | None = None
     exception_info: str | None = None
+    exception: Repeated = NOTHING
+    exception_type: Repeated = NOTHING
     exit_status: str | None = None
     submission: str | None = None
 
@@ -74,12 +79,18 @@ class Turn(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     extra: Extra | None = None
     timestamp: Any = None
+    function_call: Repeated = NOTHING
+    provider_specific_fields: Upkeep = NOTHING
 
 
 class Model(msgspec.Struct, gc=False):
     """``info.config.model``; its other keys may hold an API key and are not read."""
 
     model_name: str | None = None
+    model_kwargs: Upkeep = NOTHING
+    cost_tracking: Upkeep = NOTHING
+    format_error_template: Upkeep = NOTHING
+    observation_template: Upkeep = NOTHING
 
 
 class Environment(msgspec.Struct, gc=False):
@@ -87,6 +98,30 @@ class Environment(msgspec.Struct, gc=False):
 
     image: str | None = None
     cwd: str | None = None
+    timeout: Upkeep = NOTHING
+    env: Upkeep = NOTHING
+    executable: Upkeep = NOTHING
+    interpreter: Upkeep = NOTHING
+    pull_timeout: Upkeep = NOTHING
+    container_timeout: Upkeep = NOTHING
+    run_args: Upkeep = NOTHING
+    forward_env: Upkeep = NOTHING
+
+
+class Limits(msgspec.Struct, gc=False):
+    """``info.config.agent``: where a run was to be stopped; 0 is no limit."""
+
+    step_limit: Any = None
+    cost_limit: Any = None
+    system_template: Repeated = NOTHING
+    instance_template: Repeated = NOTHING
+    action_observation_template: Repeated = NOTHING
+    format_error_template: Upkeep = NOTHING
+    timeout_template: Upkeep = NOTHING
+    output_path: Upkeep = NOTHING
+    mode: Upkeep = NOTHING
+    confirm_exit: Upkeep = NOTHING
+    whitelist_actions: Upkeep = NOTHING
 
 
 class Config(msgspec.Struct, gc=False):
@@ -94,6 +129,17 @@ class Config(msgspec.Struct, gc=False):
 
     model: Model | None = None
     environment: Environment | None = None
+    agent: Limits | None = None
+    model_type: Upkeep = NOTHING
+    agent_type: Upkeep = NOTHING
+    environment_type: Upkeep = NOTHING
+
+
+class Totals(msgspec.Struct, gc=False):
+    """``info.model_stats``."""
+
+    instance_cost: Any = None
+    api_calls: Any = None
 
 
 class Info(msgspec.Struct, gc=False):
@@ -103,6 +149,7 @@ class Info(msgspec.Struct, gc=False):
     submission: str | None = None
     mini_version: str | None = None
     config: Config | None = None
+    model_stats: Totals | None = None
 
 
 class Run(msgspec.Struct, gc=False):
@@ -154,6 +201,10 @@ class MiniSweAgent:
             "repairs": record.repairs or None,
         }
         submission = info.submission or outcome.patch or ""
+        status = info.exit_status or outcome.exit_status
+        totals = info.model_stats or Totals()
+        if values.real(totals.instance_cost):
+            facts["total_cost"] = values.real(totals.instance_cost)
         return (
             Trajectory(
                 format=self.format,
@@ -165,7 +216,8 @@ class MiniSweAgent:
                 preamble=tuple(talk.preamble),
                 steps=steps,
                 outcome=Outcome(
-                    exit_status=info.exit_status or outcome.exit_status,
+                    exit_status=status,
+                    ended=_ended(status, config, totals, has_submitted=outcome.patch is not None),
                     patch=submission if "diff --git" in submission else None,
                 ),
                 source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
@@ -178,7 +230,7 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
     is_native = is_last_command = False
     for turn in messages:
         extra = turn.extra or Extra()
-        text = _content(turn.content)
+        text = text_of(turn.content)
         if turn.role == "assistant":
             said, actions = _calls(turn, text)
             is_native = bool(turn.tool_calls)
@@ -211,6 +263,25 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
     return outcome
 
 
+def _ended(status: str | None, config: Config, totals: Totals, *, has_submitted: bool) -> Ending | None:
+    """How the run ended. ``LimitsExceeded`` is one word for both limits: the totals tell which one was reached."""
+    if status is None:
+        return "submitted" if has_submitted else None
+    if status != "LimitsExceeded":
+        return values.ended(status)
+    limits = config.agent or Limits()
+    pairs: tuple[tuple[Ending, Any, Any], ...] = (
+        ("step_limit", totals.api_calls, limits.step_limit),
+        ("cost_limit", totals.instance_cost, limits.cost_limit),
+    )
+    reached = [name for name, spent, limit in pairs if _is_over(values.real(spent), values.real(limit))]
+    return reached[0] if len(reached) == 1 else None
+
+
+def _is_over(spent: float | None, limit: float | None) -> bool:
+    return spent is not None and limit is not None and 0 < limit <= spent
+
+
 def _calls(turn: Turn, text: str) -> tuple[str, tuple[Action, ...]]:
     if turn.tool_calls:
         return text, native(turn.tool_calls)
@@ -231,9 +302,3 @@ def _result(turn: Turn, extra: Extra, text: str, talk: Conversation) -> None:
     if extra.returncode is not None:
         code = harness.known_code(extra.returncode)
     talk.result(turn.tool_call_id, unwrapped, exit_code=code, error=True if extra.exception_info else error)
-
-
-def _content(content: str | list[Part] | None) -> str:
-    if isinstance(content, list):
-        return "\n".join(part.text or "" for part in content)
-    return content or ""

@@ -14,8 +14,8 @@ Line = dict[str, Any]
 _Test = tuple[str, Callable[[Line], bool]]
 
 _ITEM: tuple[_Test, ...] = (
-    ("adp_standardized", lambda item: "class_" in item),
-    ("nebius_swe_agent_rows", lambda item: {"role", "mask"} <= item.keys() or {"role", "system_prompt"} <= item.keys()),
+    ("adp", lambda item: "class_" in item),
+    ("chat", lambda item: {"role", "mask"} <= item.keys() or {"from", "value"} <= item.keys()),
     ("openhands_sdk", lambda item: isinstance(item.get("kind"), str) and item["kind"].endswith("Event")),
     (
         "openhands_events",
@@ -62,9 +62,7 @@ def _of_keys(keys: frozenset[str], record: Record) -> str | None:
     if {"history", "test_result"} <= keys or {"history", "git_patch"} <= keys:
         return "openhands_output"
     if "conversations" in keys:
-        return "sharegpt"
-    if "messages" in keys and {"response", "kwargs"} & keys:
-        return "llm_call_log"
+        return "chat"
     if {"kind", "source"} <= keys or (record.peek("kind") or "").endswith("Event"):
         return "openhands_sdk"
     if {"gold_files", "model_patch"} & keys:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from handoff.adapters import openhands_events, openhands_sdk, values
-from handoff.adapters.openhands_events import Event, Metrics, Run, Spending
+from handoff.adapters.openhands import Metrics, Run, Spending, is_given
+from handoff.adapters.openhands_events import Event
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, SEALED, UPKEEP, Sealed, Upkeep
 from handoff.framing.record import Row, first_item
@@ -158,6 +159,8 @@ def _first(record: Record) -> tuple[dict[str, Any], bool]:
 
 
 def _read_history(record: Record, run: Run) -> None:
+    if not is_given(record.keys["history"]):
+        return
     first, are_pairs = _first(record)
     if openhands_sdk.is_event(first):
         events = record.decode_under("history", list[msgspec.Raw])
@@ -183,7 +186,7 @@ def _task(record: Record) -> _Task:
 
 def _model(record: Record, metadata: Metadata) -> str | None:
     for name, raw in (("llm_config", metadata.llm_config), ("llm", metadata.llm)):
-        if openhands_events.is_given(raw):
+        if is_given(raw):
             record.lost(f"$.metadata.{name}", reason=UPKEEP)
             model = _unaccounted(raw, Model)
             if model is not None and model.model:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import calls, harness, values
-from handoff.adapters.openhands_events import (
+from handoff.adapters.openhands import (
     Content,
     Metrics,
     Part,

@@ -27,8 +27,7 @@ from handoff.adapters.conversation import Conversation
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
-from handoff.identity import canonical_json
-from handoff.trajectory import Action, Boundary, Outcome, Trajectory, Usage
+from handoff.trajectory import Action, Outcome, Trajectory, Usage
 
 _BASH_CODE = re.compile(r"Command exited with code (\d{1,10})\s*\Z")
 _SESSION = re.compile(r"_([0-9a-fA-F-]{36})\.jsonl\Z")
@@ -174,8 +173,6 @@ class _Session:
         self.latest: str | None = None
         self.withdrawn = 0
         """Messages of the preamble whose request was called off before any reply."""
-        self.is_marked = False
-        """True when the latest reply has a boundary after it already."""
 
     def read(self, entry: Entry) -> None:
         """Take one line in."""
@@ -206,13 +203,6 @@ class _Session:
                 remedy="The session ended before anything happened; leave the file out.",
             )
         header = self.header
-        facts = {
-            "version": values.whole(header.version),
-            "cwd": _short(header.cwd),
-            "provider": _short(header.provider),
-            "thinking": _short(header.thinking),
-            "repairs": self.record.repairs,
-        }
         origin = _SESSION.search((header.parent_session or header.branched_from or "")[-42:])
         return Trajectory(
             format=format_,
@@ -228,7 +218,13 @@ class _Session:
                 exit_status=self.stop,
                 ended="cut_off" if self.talk.awaits_result else values.ended(self.stop),
             ),
-            source=canonical_json({name: fact for name, fact in facts.items() if fact}).decode(),
+            source=values.facts(
+                version=header.version,
+                cwd=header.cwd,
+                provider=header.provider,
+                thinking=header.thinking,
+                repairs=self.record.repairs,
+            ),
         )
 
     def _follow(self, parent: str | msgspec.UnsetType | None) -> None:
@@ -237,14 +233,14 @@ class _Session:
             return
         path = 0 if parent is None else self.paths.get(str(parent), self.path)
         if path != self.path:
-            self._mark("rollback")
+            self.talk.boundary("rollback")
             self.path = path
 
     def _take(self, entry: Entry) -> None:
         if entry.type == "message" and entry.message is not None:
             self._message(entry.message, values.stamp(entry.timestamp))
         elif entry.type == "compaction":
-            self._mark("compaction")
+            self.talk.boundary("compaction")
             self.talk.message("context_summary", entry.summary or "")
         elif entry.type == "branch_summary":
             self.talk.message("context_summary", entry.summary or "")
@@ -285,7 +281,7 @@ class _Session:
         if text or thought or actions or said.stop not in _FAILED:
             model = said.model or self.model
             if model and self.models and self.models[-1] != model:
-                self._mark("agent_switch")
+                self.talk.boundary("agent_switch")
             if model:
                 self.models.append(model)
             self.talk.reply(
@@ -299,7 +295,6 @@ class _Session:
             )
             self.replies += 1
             self.path = self.replies
-            self.is_marked = False
             if self.copied == self.replies - 1 and _is_before(time, self.header):
                 self.copied += 1
         elif not self.talk.steps_begun:
@@ -321,12 +316,6 @@ class _Session:
         error = values.flag(said.is_error)
         code = _BASH_CODE.search(text[-60:]) if error and said.tool == "bash" else None
         self.talk.result(said.call_id, text, exit_code=harness.known_code(int(code[1])) if code else None, error=error)
-
-    def _mark(self, kind: Boundary) -> None:
-        """A reply has one boundary after it; of several a compaction says most."""
-        if kind == "compaction" or not self.is_marked:
-            self.talk.boundary(kind)
-            self.is_marked = True
 
 
 def _text(content: str | list[Part] | None) -> str:
@@ -375,7 +364,3 @@ def _is_before(time: str | None, header: Entry) -> bool:
     """True when an entry is older than its session: it was copied. Both times are UTC in one form."""
     begun = values.stamp(header.timestamp)
     return time is not None and begun is not None and len(time) == len(begun) and time < begun
-
-
-def _short(value: Any) -> str | None:
-    return value[:300] if isinstance(value, str) else None

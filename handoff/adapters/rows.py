@@ -141,6 +141,23 @@ class _Completion(msgspec.Struct, gc=False):
     system_fingerprint: Upkeep = NOTHING
 
 
+def text_of(content: str | list[Part] | None) -> str:
+    """A content as text; parts that are no text stand there by kind and address, or by the hash of their bytes."""
+    if isinstance(content, list):
+        return "\n".join(shown for part in content if (shown := shown_of(part)))
+    return content or ""
+
+
+def shown_of(part: Part) -> str:
+    """One part as text; empty for calls, results and thoughts."""
+    if part.image_url is not None:
+        return values.media("image", part.image_url.url if isinstance(part.image_url, Address) else part.image_url)
+    if part.source is not None:
+        data = part.source.data
+        return values.media(part.type or "media", data.encode() if data else part.source.url, part.source.media_type)
+    return part.text or ""
+
+
 def is_conversation(record: Record) -> bool:
     """True when the record holds turns in one of these shapes and no other format claims it by its keys."""
     if record.is_array:

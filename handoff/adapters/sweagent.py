@@ -9,7 +9,7 @@
 
 Steps, observations and states come from ``trajectory``; exact arguments and call ids from ``history``, whose
 assistant items are aligned with it. ``messages`` and ``query`` repeat the whole conversation at every step
-and are two thirds of a large file: the structs below do not name them, so they are never built.
+and are two thirds of a large file: they stay unparsed, unless the history is lost.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any
 import msgspec
 
 from handoff.adapters import harness, values
-from handoff.adapters.calls import Call, native
+from handoff.adapters.calls import Call, ending, native
 from handoff.adapters.conversation import Conversation
+from handoff.adapters.rows import Part, text_of
 from handoff.errors import RecordError
 from handoff.framing import Record
+from handoff.framing.losses import NOTHING, UPKEEP, Repeated, Upkeep
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Message, Observation, Outcome, Step, Trajectory
 
@@ -69,13 +71,22 @@ class Item(msgspec.Struct, gc=False):
     execution_time: Any = None
     messages: Repeated = NOTHING
     query: Repeated = NOTHING
-    extra_info: msgspec.Raw = _NULL
+    extra_info: Upkeep = NOTHING
+
+
+class State(msgspec.Struct, gc=False):
+    """``state``: an object, or its text."""
+
+    working_dir: Any = None
+    open_file: Any = None
 
 
 class Thinking(msgspec.Struct, gc=False):
     """One block of ``thinking_blocks``."""
 
     thinking: str | None = None
+    type: Upkeep = NOTHING
+    signature: Upkeep = NOTHING
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -88,6 +99,10 @@ class Turn(msgspec.Struct, gc=False):
     tool_calls: list[Call] | None = None
     tool_call_ids: list[str] | None = None
     thinking_blocks: list[Thinking] | None = None
+    thought: Repeated = NOTHING
+    agent: Upkeep = NOTHING
+    message_type: Upkeep = NOTHING
+    cache_control: Upkeep = NOTHING
 
 
 class Info(msgspec.Struct, gc=False):
@@ -97,6 +112,12 @@ class Info(msgspec.Struct, gc=False):
     submission: str | None = None
     swe_agent_version: str | None = None
     model_stats: dict[str, Any] | None = None
+    edited_files30: Repeated = NOTHING
+    edited_files50: Repeated = NOTHING
+    edited_files70: Repeated = NOTHING
+    swe_agent_hash: Upkeep = NOTHING
+    swe_rex_version: Upkeep = NOTHING
+    swe_rex_hash: Upkeep = NOTHING
 
 
 class Run(msgspec.Struct, gc=False):
@@ -106,17 +127,7 @@ class Run(msgspec.Struct, gc=False):
     history: list[Turn] | None = None
     info: Info | None = None
     replay_config: msgspec.Raw = _NULL
-
-
-class _Query(msgspec.Struct, gc=False):
-    query: list[Turn] | None = None
-    messages: list[Turn] | None = None
-
-
-class _Repeated(msgspec.Struct, gc=False):
-    """The repeated conversation, for a file that lost its ``history``."""
-
-    trajectory: list[_Query] | None = None
+    environment: Upkeep = NOTHING
 
 
 class SweAgent:
@@ -140,9 +151,9 @@ class SweAgent:
         info = run.info or Info()
         config = _config(run.replay_config)
         items = run.trajectory or []
-        preamble = _preamble(history) or _repeated_preamble(record)
-        states: list[list[Any]] = []
-        steps = _steps(items, history, states) if items else _demonstration(history)
+        preamble = _preamble(history, record) or _repeated_preamble(items, record)
+        states = harness.States()
+        steps = _steps(items, history, states, record) if items else _demonstration(history, record)
         if not steps:
             raise RecordError(
                 "No reply of the model is in it.",
@@ -159,13 +170,17 @@ class SweAgent:
         task_id = _text(config, "problem_statement", "id") or _task_in_name(record.file)
         base_ref = _text(config, "env", "repo", "base_commit")
         submission = info.submission or ""
+        if config:
+            record.lost("$.replay_config", reason=UPKEEP)  # all but what is read here
+        timed = sum(item.execution_time is not None for item in items)
+        if timed:
+            record.lost("$.trajectory[].execution_time", timed)
         facts: dict[str, Any] = {
-            "version": info.swe_agent_version
-            or ("1.x" if any(i.execution_time is not None for i in items) or not items else "0.x"),
+            "version": info.swe_agent_version or ("1.x" if timed or not items else "0.x"),
             "base_ref": base_ref if base_ref and not values.commit(base_ref) else None,
             "image": _text(config, "env", "deployment", "image"),
             "model_stats": _totals(info.model_stats),
-            "states": states or None,
+            "states": states.found or None,
             "repairs": record.repairs or None,
         }
         model = _text(config, "agent", "model", "name")
@@ -174,19 +189,23 @@ class SweAgent:
                 format=self.format,
                 task_id=values.task_of(task_id),
                 task=task,
-                repo=_repository(config, task_id, states),
+                repo=_repository(config, task_id, states.first_folder),
                 base_commit=values.commit(base_ref),
                 agent="SWE-agent",
                 model=model if model not in ("replay", "human", "human_thought") else None,
                 preamble=tuple(preamble),
                 steps=steps,
-                outcome=Outcome(exit_status=info.exit_status, patch=submission if "diff --git" in submission else None),
+                outcome=Outcome(
+                    exit_status=info.exit_status,
+                    ended=values.ended(info.exit_status) if info.exit_status else ending(steps),
+                    patch=submission if "diff --git" in submission else None,
+                ),
                 source=canonical_json({k: v for k, v in facts.items() if v is not None}).decode(),
             ),
         )
 
 
-def _steps(items: list[Item], history: list[Turn], states: list[list[Any]]) -> tuple[Step, ...]:
+def _steps(items: list[Item], history: list[Turn], states: harness.States, record: Record) -> tuple[Step, ...]:
     replies = [turn for turn in history if turn.role == "assistant" and not turn.is_demo]
     position = 0
     steps = []
@@ -198,7 +217,10 @@ def _steps(items: list[Item], history: list[Turn], states: list[list[Any]]) -> t
                 break
         steps.append(_step(item, turn))
         # 0.x records the state before the action (as JSON text), 1.x after it.
-        _note_state(states, number - 1 if bytes(item.state)[:1] == b'"' else number, item.state)
+        state = _state(item.state, record)
+        if state is not None:
+            before = bytes(item.state)[:1] == b'"'
+            states.add(number - before, _path(state.working_dir), _path(state.open_file))
     return tuple(steps)
 
 
@@ -220,32 +242,37 @@ def _step(item: Item, turn: Turn | None) -> Step:
         )
     calls = native(turn.tool_calls) if turn is not None and turn.tool_calls else ()
     if not calls:
-        calls = (Action(tool=word if word in TOOLS else "bash", arguments=action, is_text=True),)
-    first = Observation(call_id=calls[0].call_id, text=seen or "", missing="none" if seen is None else None)
+        calls = (_typed(action),)
+    refused = seen is not None and harness.is_review(seen)
+    first = Observation(
+        call_id=calls[0].call_id,
+        text="" if refused else seen or "",
+        missing="not_executed" if refused else "none" if seen is None else None,
+    )
     rest = tuple([Observation(call_id=call.call_id, missing="not_executed") for call in calls[1:]])
     return Step(
         text=item.thought if item.thought is not None else item.response or "",
         thought=thought,
         actions=calls,
         observations=(first, *rest),
+        after=(Message(role="harness", text=seen or ""),) if refused else (),
     )
 
 
-def _demonstration(history: list[Turn]) -> tuple[Step, ...]:
+def _typed(line: str) -> Action:
+    return Action(tool=tool_of(line) or "bash", arguments=line, is_text=True)
+
+
+def _demonstration(history: list[Turn], record: Record) -> tuple[Step, ...]:
     talk = Conversation()
     for turn in history:
         if turn.is_demo:
             continue
-        text = _content(turn.content)
+        text = _content(turn.content, record)
         if turn.role == "assistant":
             calls = native(turn.tool_calls) if turn.tool_calls else ()
-            if not calls and turn.action:
-                word = turn.action.split(None, 1)[0] if turn.action.strip() else ""
-                calls = (
-                    (Action(tool=word if word in TOOLS else "bash", arguments=turn.action, is_text=True),)
-                    if word
-                    else ()
-                )
+            if not calls and turn.action and turn.action.strip():
+                calls = (_typed(turn.action),)
             talk.reply(text, actions=calls)
         elif turn.role == "tool":
             talk.result(turn.tool_call_ids[0] if turn.tool_call_ids else None, harness.unwrap(text)[0])
@@ -256,38 +283,37 @@ def _demonstration(history: list[Turn]) -> tuple[Step, ...]:
     return talk.steps()
 
 
-def _preamble(turns: list[Turn]) -> list[Message]:
+def _preamble(turns: list[Turn], record: Record) -> list[Message]:
     found: list[Message] = []
     for turn in turns:
         if turn.role == "assistant" and not turn.is_demo:
             break
         # A worked example of another task is the scaffold's, not a human's.
         role: Any = "harness" if turn.is_demo else turn.role if turn.role in ("system", "user") else "harness"
-        found.append(Message(role=role, text=_content(turn.content)))
+        found.append(Message(role=role, text=_content(turn.content, record)))
     return found
 
 
-def _repeated_preamble(record: Record) -> list[Message]:
-    for item in record.decode(_Repeated).trajectory or []:
-        return _preamble(item.query or item.messages or [])
+def _repeated_preamble(items: list[Item], record: Record) -> list[Message]:
+    """How the conversation began, from what the first step repeats of it; for a file that lost its ``history``."""
+    for item in items[:1]:
+        for raw, name in ((item.query, "query"), (item.messages, "messages")):
+            turns = record.under(raw, list[Turn], f"$.trajectory[].{name}") if bytes(raw)[:1] == b"[" else None
+            if turns:
+                return _preamble(turns, record)
     return []
 
 
-class _Part(msgspec.Struct, gc=False):
-    text: str | None = None
-
-
-_CONTENT: msgspec.json.Decoder[str | list[_Part] | None] = msgspec.json.Decoder(str | list[_Part] | None)
-
-
-def _content(raw: msgspec.Raw) -> str:
+def _content(raw: msgspec.Raw, record: Record) -> str:
+    data = bytes(raw)
+    if data[:1] == b"[":
+        parts = record.under(data, list[Part], "$.history[].content")
+        if parts is not None:
+            return text_of(parts)
     try:
-        value = _CONTENT.decode(raw)
+        return msgspec.json.decode(data, type=str | None) or ""
     except msgspec.DecodeError as error:
         raise RecordError(f"{error}.", field="$.history[…].content", remedy="Export the run again.") from error
-    if isinstance(value, list):
-        return "\n".join(part.text or "" for part in value)
-    return value or ""
 
 
 def _config(raw: msgspec.Raw) -> dict[str, Any]:
@@ -309,27 +335,27 @@ def _text(config: Any, *path: str) -> str | None:
     return config if isinstance(config, str) and config else None
 
 
-def _note_state(states: list[list[Any]], step: int, raw: msgspec.Raw) -> None:
-    """Add ``[step, working_dir, open_file]`` when it differs from the last one."""
-    state = _config(raw)
-    if not state:
-        return
-    working_dir, open_file = _text(state, "working_dir"), _text(state, "open_file")
-    now = [working_dir, None if open_file == "n/a" else open_file]
-    if not states or states[-1][1:] != now:
-        states.append([step, *now])
+def _state(raw: msgspec.Raw, record: Record) -> State | None:
+    data = bytes(raw)
+    if data[:1] == b'"':
+        data = msgspec.json.decode(data, type=str).encode()
+    return record.under(data, State, "$.trajectory[].state") if data.lstrip()[:1] == b"{" else None
 
 
-def _repository(config: dict[str, Any], task_id: str | None, states: list[list[Any]]) -> str | None:
+def _path(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _repository(config: dict[str, Any], task_id: str | None, folder: str | None) -> str | None:
     url = _text(config, "env", "repo", "github_url") or ""
     parts = url.removesuffix("/").removesuffix(".git").split("/")
     if "github.com" in url and len(parts) >= 2:
         return f"{parts[-2]}/{parts[-1]}"
     named = values.repository_of(task_id)
-    if named or not states or not states[0][1]:
+    if named or not folder:
         return named
     # The scaffold checks a repository out as /owner__name.
-    owner, _, name = states[0][1].removeprefix("/").split("/")[0].partition("__")
+    owner, _, name = folder.removeprefix("/").split("/")[0].partition("__")
     return f"{owner}/{name}" if owner and name and not config else None
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, Repeated, Sealed
+from handoff.identity import canonical_json
 from handoff.trajectory import Ending, Step, Usage
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
@@ -108,6 +109,16 @@ def stamp(value: Any) -> str | None:
     if number is None:
         return None
     return str(int(number)) if isinstance(value, int) else repr(number)
+
+
+def facts(**known: Any) -> str:
+    """Short facts as a JSON object: what is unknown, empty or of no plain type is left out, long text is cut."""
+    kept = {
+        name: value[:300] if isinstance(value, str) else value
+        for name, value in known.items()
+        if value and isinstance(value, str | int | float)
+    }
+    return canonical_json(kept).decode()
 
 
 def flag(value: Any) -> bool | None:
@@ -222,10 +233,13 @@ def usage(row: UsageRow | None) -> Usage | None:
             _count(part) for part in (row.input_tokens, row.cache_read_input_tokens, row.cache_creation_input_tokens)
         ]
         prompt = sum(part or 0 for part in parts) if parts[0] is not None else None
-    completion = _count(row.completion_tokens, row.output_tokens)
-    if prompt is None and cached is None and completion is None:
-        return None
-    return Usage(prompt=prompt, cached=cached, completion=completion)
+    return tokens(prompt=prompt, cached=cached, completion=_count(row.completion_tokens, row.output_tokens))
+
+
+def tokens(*, prompt: Any = None, cached: Any = None, completion: Any = None) -> Usage | None:
+    """Token counts of one call; ``None`` when no count is known. ``prompt`` includes ``cached``."""
+    counts = (_count(prompt), _count(cached), _count(completion))
+    return None if counts == (None, None, None) else Usage(prompt=counts[0], cached=counts[1], completion=counts[2])
 
 
 def _count(*values: Any) -> int | None:

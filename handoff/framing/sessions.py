@@ -10,8 +10,8 @@ from typing import Any
 
 Line = dict[str, Any]
 
-_CODEX = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
-_CLAUDE = frozenset(("summary", "file-history-snapshot", "queue-operation"))
+_CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_CLAUDE = ("summary", "file-history-snapshot", "queue-operation")
 
 _TESTS: tuple[Callable[[Line], bool], ...] = (
     # Codex CLI: rollouts, the older form of them, and what `codex exec --json` prints.
@@ -35,6 +35,8 @@ _TESTS: tuple[Callable[[Line], bool], ...] = (
 _SIDE: tuple[tuple[str, frozenset[str]], ...] = (
     ("Entire metadata", frozenset(("checkpoint_id", "session_id", "files_touched"))),
     ("OpenHands base state", frozenset(("id", "agent", "workspace", "persistence_dir"))),
+    ("Cline task metadata", frozenset(("files_in_context", "model_usage"))),
+    ("Cline compaction", frozenset(("source_message_count", "messages"))),
     ("Cline session", frozenset(("session_id", "source", "started_at", "status", "provider"))),
     ("Aider benchmark result", frozenset(("model_patch", "edit_outcome", "lint_outcome"))),
 )
@@ -54,6 +56,8 @@ def is_event(item: Line) -> bool:
     kind = item.get("kind")
     if isinstance(kind, str) and (kind.endswith("Event") or kind in _OPENHANDS):
         return True
+    if "ts" in item and item.get("type") in ("say", "ask"):
+        return True  # what Cline's interface showed
     return isinstance(item.get("action", item.get("observation")), str) and bool(
         {"source", "args", "extras"} & item.keys()
     )

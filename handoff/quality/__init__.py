@@ -23,7 +23,7 @@ from handoff.quality.peek import leak_of, peeks
 from handoff.quality.recording import Recording
 from handoff.quality.repeats import Use, failed_calls, failures, loops, responses
 from handoff.quality.risk import risks
-from handoff.quality.signal import LOOKS_AHEAD, NAMES, Name, Signal
+from handoff.quality.signal import LOOKS_AHEAD, NAMES, Name, Signal, storable
 from handoff.quality.waste import expired, redundant, unused_evidence, useless
 from handoff.trajectory import Trajectory
 
@@ -56,10 +56,8 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
             "n_plans": use.plans,
             "risks": sorted({s.rule for s in self.signals if s.name == "risky"}),
             "leak_step": None if self.leak is None else self.leak.step,
-            "leak": None if self.leak is None else f"{self.leak.rule}: {self.leak.reason}",
-            "failures": None
-            if self.failures is None
-            else [{"category": f.category, "steps": list(f.steps), "reason": f.reason} for f in self.failures],
+            "leak": None if self.leak is None else f"{self.leak.rule}: {storable(self.leak.reason)}",
+            "failures": None if self.failures is None else [failure.row() for failure in self.failures],
         }
 
 

@@ -17,7 +17,7 @@ from handoff.actions.operations import Delete, Read, Restore, Undo
 from handoff.points import is_source
 from handoff.quality.recording import Deed, Recording
 from handoff.quality.repeats import failures
-from handoff.quality.signal import Signal, short
+from handoff.quality.signal import Signal, short, storable
 from handoff.trajectory import Ending, Outcome
 
 Category: TypeAlias = Literal[
@@ -55,6 +55,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     steps: tuple[int, ...]
     """The steps that show it, ascending; at least one."""
     reason: str
+
+    def row(self) -> dict[str, object]:
+        """Plain values for the lake."""
+        return {"category": self.category, "steps": list(self.steps), "reason": storable(self.reason)}
 
 
 def has_failed(outcome: Outcome) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from handoff.actions.operations import Other, Read
@@ -71,6 +73,8 @@ _DATE = re.compile(
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _HARNESS_COMMIT = re.compile(r"[ \t]*(?:\([^)\n]*\) )?SWE-bench[ \t\r]*\Z")
 """Subject of the empty commit that SWE-bench images put on top of the base."""
+_MOST_GLANCES = 16
+"""Commands of one call that are looked at: each is held against the whole answer."""
 _TEXT_LIMIT = 400_000
 """Characters of an answer that are looked at."""
 
@@ -102,8 +106,13 @@ class _Known:
         self.own: set[str] = set()
         self.later: dict[str, int] = {}
         """Commit → the step that showed it to lie beyond HEAD."""
-        self.given = {m[0][:7] for m in re.finditer(r"\b[0-9a-f]{7,40}\b", task[:_TEXT_LIMIT])}
+        self._task = task
         self.head_date: datetime | None = None
+
+    @cached_property
+    def given(self) -> set[str]:
+        """Commits that the task names."""
+        return {m[0][:7] for m in re.finditer(r"\b[0-9a-f]{7,40}\b", self._task[:_TEXT_LIMIT])}
 
     def is_past(self, sha: str) -> bool:
         return sha in self.heads or sha in self.past or sha in self.own or sha in self.given
@@ -300,7 +309,8 @@ def _glances(program: Program, call: Call, known: _Known) -> Iterator[_Glance]:
 def _judged(number: int, call: Call, answer: Observation, known: _Known, project: _Project) -> Iterator[Signal]:
     text = "" if answer.missing is not None else answer.text[:_TEXT_LIMIT]
     is_refused = answer.exit_code not in (None, 0) or answer.error is True or text.lstrip()[:6] == "fatal:"
-    glances = [glance for program in call.programs for glance in _glances(program, call, known)]
+    every = (glance for program in call.programs for glance in _glances(program, call, known))
+    glances = list(islice(every, _MOST_GLANCES))
     printing = [g for g in glances if g.lists or g.shows]
     talkers = sum(p.name == "git" and git_verb(p.arguments)[0] in _PRINTING for p in call.programs)
     for glance in glances:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from handoff.actions import did_not_happen
+from handoff.actions import CHANGING_KINDS, did_not_happen
 from handoff.actions.operations import Restore, SetMode, WriteFile
 from handoff.quality.recording import Deed, Recording, answer_of, by_call
 from handoff.quality.signal import Signal, short
@@ -95,7 +95,7 @@ def failures(recording: Recording) -> list[Failure]:
     """
     found = []
     for number, (step, deeds) in enumerate(zip(recording.steps, recording.deeds, strict=True), start=1):
-        happened = {id(deed.action): deed.happened for deed in deeds}
+        happened = {id(deed.action): deed.happened or _has_only_run(deed) for deed in deeds}
         for place, action in enumerate(step.actions):
             answer = recording.answer(number, place)
             if answer.missing in ("not_executed", "aborted"):
@@ -110,6 +110,13 @@ def failures(recording: Recording) -> list[Failure]:
                 continue
             found.append(Failure(kind, number, action, answer))
     return found
+
+
+def _has_only_run(deed: Deed) -> bool:
+    """An error code alone: a program that was asked to do something, and did not change files, has answered."""
+    answer = deed.observation
+    is_change = any(key.kind in CHANGING_KINDS for key in deed.keys)
+    return answer.exit_code not in (None, 0) and answer.error is not True and not is_change
 
 
 def _is_refused(action: Action, answer: Observation, happened: Mapping[int, bool]) -> bool:

@@ -61,10 +61,15 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             "rule": self.rule,
             "looks_ahead": self.name in LOOKS_AHEAD,
             "shown_by": list(self.shown_by),
-            "paths": list(self.paths),
-            "reason": self.reason,
+            "paths": [storable(path) for path in self.paths],
+            "reason": storable(self.reason),
             "risk": self.risk,
         }
+
+
+def storable(text: str) -> str:
+    """``text`` without lone surrogates, which JSON can smuggle in and no table can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def short(text: str, limit: int = 120) -> str:

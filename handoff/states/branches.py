@@ -13,7 +13,6 @@ is what it is.
 from __future__ import annotations
 
 import codecs
-import os
 import re
 import subprocess
 import tempfile
@@ -47,21 +46,10 @@ _DIFF = (
 )
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 _ORIGIN = re.compile(r"(?<=[/:])([\w.-]+)/([\w.-]+?)(?:\.git)?/?\Z", re.A)
-_ENCODINGS = (
-    "iso8859-1",
-    "iso8859-2",
-    "iso8859-15",
-    "cp1251",
-    "cp1252",
-    "koi8-r",
-    "shift_jis",
-    "euc_jp",
-    "gbk",
-    "euc_kr",
-)
+_ENCODINGS = ("iso8859-1", "iso8859-2", "iso8859-15", "cp1251", "cp1252", "koi8-r", "shift_jis", "euc_jp", "gbk")
 """Encodings that commits really name. Python knows others, some of which take forever on hostile bytes."""
 
-_AUTHOR = re.compile(rb"(.*)<(.*)> (-?\d{1,18}) ([+-])(\d\d)(\d\d)\Z", re.S)
+_DATE = re.compile(rb"(-?\d{1,18}) ([+-])(\d\d)(\d\d)")
 _PERSON = re.compile(
     r"[ \t]*[\w-]{1,60}:([^<\n]{0,200})<([^<>@\n]{0,200}@[^<>\n]{0,200})>\s*|[ \t]*[\w-]{1,60}-by:.*", re.I | re.S
 )
@@ -142,7 +130,7 @@ def read_branch(
     return Branch(
         format=VERSION,
         repo=repo,
-        branch=tip if tip.startswith(branch) else os.fsencode(branch).decode("utf-8", "replace"),
+        branch=tip if _HEX.fullmatch(branch) and tip.startswith(branch) else label(Path(branch)),
         base=first,
         task=task or described or subjects[0],
         task_from="user" if task else "merge commit" if described else "first commit",
@@ -251,27 +239,28 @@ def _written(commit: CommitObject, diff: _Diff) -> Commit:
 def _message(commit: CommitObject) -> str:
     try:
         name = codecs.lookup(commit.encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
         name = ""
     return commit.message.decode(name if name in _ENCODINGS else "utf-8", "replace")
 
 
 def _author(commit: CommitObject) -> tuple[str, str, str | None]:
     """Name, address and date of the author; the first two tell a program from a person, and are not kept."""
-    found = _AUTHOR.match(commit.author)
+    who, _, when = commit.author.rpartition(b"> ")
+    name, _, address = who.decode("utf-8", "replace").rpartition("<")
+    found = _DATE.fullmatch(when)
     if found is None:
-        return "", "", None
-    name, address = (found[n].decode("utf-8", "replace").strip() for n in (1, 2))
-    offset = timedelta(hours=int(found[5]), minutes=int(found[6])) * (-1 if found[4] == b"-" else 1)
+        return name.strip(), address, None
+    offset = timedelta(hours=int(found[3]), minutes=int(found[4])) * (-1 if found[2] == b"-" else 1)
     try:
-        date = datetime.fromtimestamp(int(found[3]), UTC).astimezone(timezone(offset)).isoformat()
+        date = datetime.fromtimestamp(int(found[1]), UTC).astimezone(timezone(offset)).isoformat()
     except (ValueError, OverflowError, OSError):
         date = None
-    return name, address, date
+    return name.strip(), address, date
 
 
 def _program(name: str, address: str) -> str | None:
-    return name[:100] if name.endswith("[bot]") or _PROGRAM.fullmatch(address) else None
+    return (name or address)[:100] if name.endswith("[bot]") or _PROGRAM.fullmatch(address) else None
 
 
 def _cleaned(message: str) -> tuple[str, int, tuple[str, ...]]:

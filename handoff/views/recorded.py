@@ -1,7 +1,7 @@
 """The ``recorded`` view: what was really handed over at this point, word for word.
 
 Of an agent's run that is the summary written when its context was compacted; of a branch of commits, the messages of
-the commits so far, oldest first, indented as ``git log`` does, so that no message can look like the next commit. Most
+the commits so far, oldest first, indented as ``git log`` does, so that no message can look like the next heading. Most
 points have none.
 """
 
@@ -18,7 +18,7 @@ _SHORT = 12
 def render(trajectory: Trajectory, h: int) -> str | None:
     """Header and text of steps up to h; ``None`` where nothing was handed over."""
     if trajectory.steps[h - 1].boundary == "commit":
-        parts = [_logged(commit, step) for step in trajectory.steps[:h] if (commit := commit_of(step))]
+        parts = [_logged(number, step) for number, step in enumerate(trajectory.steps[:h], 1)]
     else:
         parts = [message.text for message in trajectory.steps[h - 1].after if message.role == "context_summary"]
     return HEADER + "\n\n".join(parts) if any(parts) else None
@@ -31,6 +31,7 @@ def author(trajectory: Trajectory, h: int) -> str | None:
     return trajectory.steps[h - 1].model or trajectory.model
 
 
-def _logged(commit: str, step: Step) -> str:
+def _logged(number: int, step: Step) -> str:
+    commit = (commit_of(step) or "unknown")[:_SHORT]
     message = step.text.replace("\n", "\n    ")
-    return f"commit {commit[:_SHORT]}\n\n    {message}"
+    return f"## Step {number}: commit {commit}\n\n    {message}"

@@ -15,7 +15,7 @@ from handoff.adapters.adp import INVENTED
 from handoff.errors import RecordError
 from handoff.framing import SourceFile
 from handoff.framing.losses import SEALED
-from handoff.trajectory import Trajectory
+from handoff.trajectory import Observation, Trajectory
 
 ROWS = Path(__file__).resolve().parent.parent / "fixtures" / "adp" / "rows.json"
 
@@ -157,15 +157,24 @@ def test_a_row_without_an_action_is_refused(count: int) -> None:
     assert caught.value.field == "$.content"
 
 
-def test_raw_and_standardized_rows_tell_one_story(corpus: Path) -> None:
-    """The chat rows from which a set was made have the same calls and, footers aside, the same results."""
-    for name in ("swe-smith", "nebius_SWE-agent-trajectories", "swe-gym_openhands_sampled_trajectories"):
-        raw, std = (
-            [adapters.convert(r)[0] for r in SourceFile(corpus / "adp" / f"{name}.sample_{kind}.json")]  # type: ignore[arg-type]
-            for kind in ("raw", "std")
-        )
-        for ours, theirs in zip(raw, std, strict=True):
-            assert ours.task_id == theirs.task_id
-            mine = [a for step in ours.steps for a in step.actions]
-            other = [a for step in theirs.steps for a in step.actions]
-            assert len(mine) == len(other)
+@pytest.mark.parametrize(
+    "name", ["swe-smith", "nebius_SWE-agent-trajectories", "swe-gym_openhands_sampled_trajectories"]
+)
+def test_raw_and_standardized_rows_tell_one_story(corpus: Path, name: str) -> None:
+    """The chat rows from which a set was made have as many calls with the same results."""
+    raw, std = (
+        [
+            adapters.convert(item)[0]
+            for item in SourceFile(corpus / "adp" / f"{name}.sample_{kind}.json")
+            if isinstance(item, Record)
+        ]
+        for kind in ("raw", "std")
+    )
+    assert len(raw) == len(std) == 5
+    for ours, theirs in zip(raw, std, strict=True):
+        assert (ours.task_id, ours.outcome.ended) == (theirs.task_id, theirs.outcome.ended)
+        assert [seen.text.strip() for seen in results(ours)] == [seen.text.strip() for seen in results(theirs)]
+
+
+def results(run: Trajectory) -> list[Observation]:
+    return [seen for step in run.steps for seen in step.observations]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agentpile
-import pytest
 
 from handoff.adapters import convert
 from handoff.framing import Record, SourceFile
@@ -133,8 +132,10 @@ def test_atif_of_the_corpus(corpus: Path, tmp_path: Path) -> None:
             continue  # calls as text: read by us, left as text there
         calls = calls_of(mine[0])
         assert [(c.name, c.arguments) for c in calls] == [(c.name, c.arguments) for c in their_calls(other)]
-        # Results that name no call are left unpaired there; we pair them by position. The texts are the same.
-        assert [c.result for c in calls if c.result] == all_results(other)
+        # Results that name no call are left unpaired there; we pair them by position. The texts are the same and in
+        # the same order; what came back where no call could be read is the harness speaking.
+        texts = iter(all_results(other))
+        assert all(call.result in texts for call in calls if call.result)
         compared += 1
     assert compared >= 3
 

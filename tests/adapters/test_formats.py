@@ -11,6 +11,7 @@ from handoff import adapters
 from handoff.adapters import Record
 from handoff.errors import RecordError
 from handoff.framing import SourceFile
+from handoff.framing.losses import REPEATED
 from handoff.trajectory import Trajectory, Usage
 
 
@@ -112,6 +113,32 @@ class TestSweAgent:
         assert run.task == "The last page is lost."
         assert run.steps[0].actions[0].is_text
 
+    def test_a_review_after_the_first_submit_is_the_scaffolds_and_submits_nothing(self) -> None:
+        """T23: only the last submit counts."""
+        value = json.loads((FIXTURES / "sweagent/v1.traj").read_text())
+        review = "Thank you for your work on this issue. Please carefully follow the steps below."
+        value["trajectory"][3]["observation"] = review
+        step = convert(Record(json.dumps(value).encode())).steps[3]
+        assert step.observations[0].missing == "not_executed"
+        assert [(m.role, m.text) for m in step.after] == [("harness", review)]
+
+    @pytest.mark.parametrize(
+        ("status", "ended"),
+        [("submitted", "submitted"), ("submitted (exit_cost)", "cost_limit"), ("exit_context", "context_limit")],
+    )
+    def test_how_a_run_ended_is_in_one_vocabulary(self, status: str, ended: str) -> None:
+        value = json.loads((FIXTURES / "sweagent/v1.traj").read_text())
+        value["info"]["exit_status"] = status
+        assert convert(Record(json.dumps(value).encode())).outcome.ended == ended
+
+    def test_the_account_of_losses_is_short(self) -> None:
+        """T6: the conversation that every step repeats is no loss; only durations have no home."""
+        (record,) = SourceFile(FIXTURES / "sweagent/v1.traj")
+        assert isinstance(record, Record)
+        convert(record)
+        assert [path for path, reason in record.losses() if reason is None] == ["$.trajectory[].execution_time"]
+        assert record.losses()["$.trajectory[].query", REPEATED] or record.losses()["$.trajectory[].messages", REPEATED]
+
     def test_a_run_that_died_before_its_first_step_is_refused_in_plain_words(self) -> None:
         with pytest.raises(RecordError, match="No reply of the model"):
             convert(Record(b'{"trajectory": [], "history": [], "info": {"exit_status": "exit_environment_error"}}'))
@@ -160,6 +187,27 @@ class TestMiniSweAgent:
 
     def test_the_exit_message_is_the_outcome(self) -> None:
         assert read("mini_swe_agent/v2.traj.json").outcome.exit_status == "Submitted"
+
+    @pytest.mark.parametrize(
+        ("calls", "cost", "ended"),
+        [(250, 0.5, "step_limit"), (9, 3.01, "cost_limit"), (9, 0.5, None), (250, 3.0, None)],
+    )
+    def test_which_limit_was_exceeded_is_told_by_the_totals(self, calls: int, cost: float, ended: str | None) -> None:
+        """One exit status stands for both limits."""
+        value = json.loads((FIXTURES / "mini_swe_agent/v1.traj.json").read_text())
+        value["info"]["exit_status"] = "LimitsExceeded"
+        value["info"]["config"]["agent"] = {"step_limit": 250, "cost_limit": 3.0}
+        value["info"]["model_stats"] = {"instance_cost": cost, "api_calls": calls}
+        run = convert(Record(json.dumps(value).encode()))
+        assert (run.outcome.ended, run.outcome.exit_status) == (ended, "LimitsExceeded")
+
+    @pytest.mark.parametrize("name", ["v1", "v2"])
+    def test_every_field_has_a_home_or_a_reason(self, name: str) -> None:
+        """T24: the keys of a model's configuration are known and not read."""
+        (record,) = SourceFile(FIXTURES / f"mini_swe_agent/{name}.traj.json")
+        assert isinstance(record, Record)
+        convert(record)
+        assert all(reason is not None for _, reason in record.losses())
 
 
 class TestChatRows:

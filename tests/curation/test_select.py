@@ -49,6 +49,7 @@ def test_each_gate_drops_and_says_why() -> None:
         candidate("k_h", is_grounded=False),
         candidate("k_i", is_grounded=None),
         candidate("k_j", hrs=0.1),
+        candidate("k_k", leak="the recorded run, step 3: saw: git log --all", solved=None),
         rules=Rules(min_hrs=0.2),
     )
     assert found == {
@@ -58,6 +59,7 @@ def test_each_gate_drops_and_says_why() -> None:
         "k_d": ("outcome", "dropped"),
         "k_e": ("outcome", "dropped"),
         "k_f": ("destroyed_fixes", "dropped"),
+        "k_k": ("history", "dropped"),
         "k_g": ("cost", "dropped"),
         "k_h": ("groundedness", "dropped"),
         "k_i": ("groundedness", "dropped"),

@@ -135,6 +135,8 @@ def test_a_branch_begins_where_it_left_the_main_branch(made: Any) -> None:
     for name in ("refs/heads/work", "v1", source.ids[3], source.ids[3][:9]):
         assert source.read(name, base="main").commits == branch.commits
     assert source.read(source.ids[3][:9]).branch == source.ids[3]
+    run_git("--git-dir", source.path, "update-ref", f"refs/heads/{source.ids[3][0]}", source.ids[3])
+    assert source.read(source.ids[3][0]).branch == source.ids[3][0]
 
 
 def test_a_branch_that_took_in_the_main_branch_is_one_line(made: Any) -> None:
@@ -274,6 +276,30 @@ def test_dates_and_messages_are_read_whatever_they_are(made: Any) -> None:
     first, second = trajectory_of(source.read("work")).steps
     assert first.text == "\ufffd\ufffd caf\ufffd\n\nbody"
     assert (first.timestamp, second.timestamp) == ("2023-11-14T23:43:20+01:30", "1970-01-01T00:00:01+00:00")
+
+
+@pytest.mark.parametrize(
+    ("author", "date"),
+    [
+        (b"", None),
+        (b"<>", None),
+        (b"A <a@b.example> 99999999999999999999 +0000", None),
+        (b"A <a@b.example> 999999999999999999 +0000", None),
+        (b"A <a@b.example> 0 +9999", None),
+        (b"A > <B> <a@b.example> -1 -0130", "1969-12-31T22:29:59-01:30"),
+        (b"<>" * 200_000 + b" 0 +0000", "1970-01-01T00:00:00+00:00"),
+    ],
+)
+def test_an_author_line_of_any_kind_is_read(made: Any, author: bytes, date: str | None) -> None:
+    """Git holds what old tools and bad hands wrote."""
+    source = made(Made(A), Made(B), main=0, work=1)
+    data = b"tree %s\nparent %s\nauthor %s\ncommitter C <c@d.example> 0 +0000\nencoding a\0b\n\nx" % (
+        source.tree(source.ids[1]).encode(), source.ids[0].encode(), author,
+    )  # fmt: skip
+    command = ("hash-object", "-t", "commit", "-w", "--literally", "--stdin")
+    id_ = run_git("--git-dir", source.path, *command, stdin=data).decode().strip()
+    run_git("--git-dir", source.path, "update-ref", "refs/heads/work", id_)
+    assert source.read("work").commits[0].date == date
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "koi8-r", "punycode", "rot13", "no-such"])

@@ -33,7 +33,11 @@ BRANCH = Trajectory(
     format="git_branch",
     task="Page",
     author="human",
-    steps=(commit(1, "Page the last items\n\ncommit 999999999999\nand more"), commit(2, ""), commit(3, "Later")),
+    steps=(
+        commit(1, "Page the last items\n\n## Step 2: commit 999999999999\nand more"),
+        commit(2, ""),
+        commit(3, "Later"),
+    ),
 )
 
 
@@ -63,11 +67,11 @@ def test_the_model_of_the_run_wrote_it_where_the_step_names_none() -> None:
 def test_a_person_s_notes_are_the_messages_of_the_commits_so_far() -> None:
     """Oldest first, with short ids; a message cannot look like the next commit."""
     text = render_view("recorded", BRANCH, 2)
-    assert [line for line in text.split("\n") if line.startswith("commit ")] == [
-        "commit 111111111111",
-        "commit 222222222222",
+    assert [line for line in text.split("\n") if line.startswith("#")][1:] == [
+        "## Step 1: commit 111111111111",
+        "## Step 2: commit 222222222222",
     ]
-    assert "    Page the last items\n    \n    commit 999999999999\n    and more\n" in text
+    assert "    Page the last items\n    \n    ## Step 2: commit 999999999999\n    and more\n" in text
     assert author_of("recorded", BRANCH, 2) == "human"
 
 
