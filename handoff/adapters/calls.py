@@ -66,7 +66,10 @@ def arguments_of(raw: msgspec.Raw) -> tuple[str, bool]:
     """Arguments as text, and whether they are only text. ``null`` and nothing are the empty object."""
     data = bytes(raw)
     if data[:1] == b'"':
-        text = msgspec.json.decode(data, type=str)
+        try:
+            text = msgspec.json.decode(data, type=str)
+        except msgspec.DecodeError:  # bytes that are no UTF-8, which a value kept unparsed may hold
+            text = msgspec.json.decode(data.decode("utf-8", "replace"), type=str)
         if not text:
             return "{}", False
         return text, not is_object(text)

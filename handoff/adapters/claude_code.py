@@ -280,20 +280,17 @@ class Session:
         told = {prompt: call for thread in self.main for prompt, call in thread.prompts.items()}
         threads = [(thread, False) for thread in self.main if not thread.is_blank]
         threads += [(thread, True) for thread in self.children.values() if not thread.is_blank]
+        if not threads:
+            raise RecordError(
+                "No message of a human or of the model is in it.", remedy="The session is empty; leave the file out."
+            )
         for thread, is_child in threads:
             try:
                 found.append(thread.trajectory(format_, parent=thread.session if is_child else None, calls=told))
             except RecordError as error:
                 errors.append(error)
         if not found:
-            raise (
-                errors[0]
-                if errors
-                else RecordError(
-                    "No message of a human or of the model is in it.",
-                    remedy="It is an empty session; leave the file out.",
-                )
-            )
+            raise errors[0]
         for left_out in errors:
             self.record.problem(left_out)
         return tuple(found)

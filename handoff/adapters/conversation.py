@@ -202,10 +202,12 @@ class Conversation:
     @property
     def awaits_result(self) -> bool:
         """True when the latest reply has a call that nothing answered yet."""
-        return bool(self._steps) and None in self._steps[-1].observations
+        return bool(self._steps) and self._steps[-1].next_open(nameless=False) is not None
 
     def refuse(self) -> None:
         """The scaffold did not run the latest reply's open calls."""
+        if not self.awaits_result:
+            return
         step = self._steps[-1]
         for position, action in enumerate(step.actions):
             if step.observations[position] is None:

@@ -156,6 +156,20 @@ class Seen(Base, gc=False):
     tool_name: Repeated = NOTHING
 
 
+class Foreign(Base, gc=False):
+    """``ACPToolCallEvent``: a call of another agent that the SDK drives, as far as it has come. The last one of an id
+    holds all; which replies the calls belong to is not recorded."""
+
+    tool_call_id: str | None = None
+    tool_kind: str | None = None
+    title: str | None = None
+    status: str | None = None
+    raw_input: msgspec.Raw = NOTHING
+    raw_output: msgspec.Raw = NOTHING
+    content: msgspec.Raw = NOTHING
+    is_error: Any = None
+
+
 class Tool(msgspec.Struct, gc=False):
     """A tool's definition; only those of outside servers say what their parameters are."""
 
@@ -250,6 +264,7 @@ _KINDS: dict[str, type[Base]] = {
     "ObservationEvent": Seen,
     "AgentErrorEvent": Seen,
     "UserRejectObservation": Seen,
+    "ACPToolCallEvent": Foreign,
     "Condensation": Condensed,
     "CondensationSummaryEvent": Condensed,
     "ConversationErrorEvent": Failed,
@@ -335,7 +350,7 @@ def read(rows: Iterable[Row], run: Run, record: Record, path: str) -> Run:
             events.append((look, None))
         elif record.part(row, Base, path) is not None:  # a broken one is noted with its line
             record.lost(f"{path}[kind=]")
-    reader.gather([event for _, event in events if isinstance(event, Acted)])
+    reader.gather([event for _, event in events])
     for look, event in events:
         reader.place(look)
         if event is not None:
@@ -352,15 +367,18 @@ class _Reader:
         self._placed: set[str | None] = {"__root__"}
         self._leaf: str | None = None
         self._by_response: dict[str, list[Acted]] = {}
+        self._foreign: dict[str, Foreign] = {}
         self._call_of: dict[str, str | None] = {}
         self._not_understood: set[str | None] = set()
         self._summary: str | None = None
 
-    def gather(self, acted: list[Acted]) -> None:
-        """All actions, before the first is read: those of one response belong together."""
-        for event in acted:
-            if event.llm_response_id:
+    def gather(self, events: list[Base | None]) -> None:
+        """Look at all events before the first is read: actions of one response belong together."""
+        for event in events:
+            if isinstance(event, Acted) and event.llm_response_id:
                 self._by_response.setdefault(event.llm_response_id, []).append(event)
+            elif isinstance(event, Foreign) and event.tool_call_id:
+                self._foreign[event.tool_call_id] = event
 
     def place(self, look: _Look) -> None:
         """Where an event hangs; older versions do not say, and go straight on."""
@@ -377,6 +395,8 @@ class _Reader:
                 self._act(event)
             case Seen():
                 self._see(kind, event)
+            case Foreign():
+                self._drive(event)
             case Spoken():
                 self._speak(event)
             case Prompted():
@@ -443,6 +463,21 @@ class _Reader:
                 error=error if error is not None else True if failure else values.flag(observed.error),
             )
         self._extend(event.extended_content)
+
+    def _drive(self, first: Foreign) -> None:
+        event = self._foreign.pop(first.tool_call_id, None) if first.tool_call_id else first
+        if event is None:
+            return  # a later state of a call that is read already
+        arguments, is_text = calls.arguments_of(event.raw_input)
+        tool = event.tool_kind or event.title or ""
+        action = Action(call_id=event.tool_call_id, tool=tool, arguments=arguments, is_text=is_text)
+        self.run.reply("", actions=(action,), timestamp=values.stamp(first.timestamp))
+        if event.status in ("completed", "failed"):
+            output = event.raw_output if is_given(event.raw_output) else event.content
+            is_text = bytes(output)[:1] == b'"'
+            text = self.record.under(output, str, self.path) if is_text else json_text(output, self.record)
+            known = text if is_given(output) and text else ""
+            self.talk.result(event.tool_call_id, known, error=values.flag(event.is_error))
 
     def _speak(self, event: Spoken) -> None:
         message = event.llm_message or Message()

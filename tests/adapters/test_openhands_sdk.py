@@ -125,6 +125,23 @@ def test_arguments_are_the_model_s_and_broken_ones_stay_text() -> None:
     assert (steps[2].actions[0].is_text, steps[2].actions[0].arguments) == (True, '{"command": "str_replace", "path"')
 
 
+def test_calls_of_an_agent_that_the_sdk_drives_are_read_in_their_last_state() -> None:
+    """Every state of a call is an event; which reply it belongs to is not known, so each call is a step."""
+    call = {"kind": "ACPToolCallEvent", "source": "agent", "tool_call_id": "t1", "title": "ls", "tool_kind": "execute"}
+    more = {"status": "completed", "raw_input": {"command": "ls"}, "raw_output": "pages.py", "is_error": False}
+    other = {**call, "tool_call_id": "t2", "tool_kind": None, "status": "pending", "raw_input": None}
+    run = read(ASKED, {**call, "status": "pending"}, other, {**call, **more}, said("agent", "Done."))
+    assert [[(a.tool, a.arguments) for a in step.actions] for step in run.steps] == [
+        [("execute", '{"command": "ls"}')],
+        [("ls", "{}")],
+        [],
+    ]
+    assert [(seen.text, seen.missing) for step in run.steps for seen in step.observations] == [
+        ("pages.py", None),
+        ("", "none"),
+    ]
+
+
 def test_without_the_model_s_words_the_understood_call_is_kept() -> None:
     (step,) = read(ASKED, act("a", "r", tool_call=None)).steps
     assert step.actions[0].arguments == '{"command":"ls"}'
