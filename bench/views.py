@@ -92,7 +92,7 @@ def timed_views(
             for view in VIEWS:
                 started = time.perf_counter()
                 if is_naive and view == "trace":
-                    text = trace.header(trajectory) + trace.render_steps(trajectory.steps[:h])
+                    text = trace.header(trajectory, h) + trace.render_steps(trajectory.steps[:h])
                 else:
                     text = render_view(view, trajectory, h, evidence[h - 1])
                 spent[view] += time.perf_counter() - started

@@ -86,9 +86,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that were run, each with its last step."""
 
 
-def predecessor_of(trajectory: Trajectory) -> Predecessor:
-    """What a successor is told it takes over from."""
-    return "agent" if trajectory.author == "agent" else "person"
+def predecessor_of(trajectory: Trajectory, h: int) -> Predecessor:
+    """Who did the work of steps 1..h. Where people and agents share a branch, a step of an agent names its model."""
+    is_agent = trajectory.author == "agent" or all(step.model for step in trajectory.steps[:h])
+    return "agent" if is_agent else "person"
 
 
 def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) -> Evidence:
@@ -98,7 +99,7 @@ def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) 
     reverted = find_reverted(events, states)
     return Evidence(
         h=h,
-        predecessor=predecessor_of(trajectory),
+        predecessor=predecessor_of(trajectory, h),
         task=trajectory.task,
         changed=_changed(events, h, states),
         reverted=tuple(Reverted(path=path, steps=(first, last)) for path, first, last in reverted),

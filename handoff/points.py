@@ -21,7 +21,7 @@ import msgspec
 from handoff.actions.history import Event, history
 from handoff.actions.operations import CHANGING_KINDS, Key, Restore, Undo, patch_paths
 from handoff.actions.paths import context_of, is_outside
-from handoff.evidence import find_reverted
+from handoff.evidence import find_reverted, predecessor_of
 from handoff.identity import identify
 from handoff.states.reader import StateReader
 from handoff.tokens import prompt_lengths
@@ -537,7 +537,7 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
         repo=trajectory.repo,
         base_commit=trajectory.base_commit,
         split=trajectory.split,
-        author=trajectory.author,
+        author="agent" if predecessor_of(trajectory, h) == "agent" else "human",
         h=h,
         n_steps=run.n,
         labels=labels,

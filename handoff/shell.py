@@ -20,8 +20,13 @@ import tree_sitter_bash
 
 LONGEST = 200_000
 """Characters of a line that are looked at; a longer one is reported as one command that cannot be understood."""
+_LONGEST_PARSED = 50_000
+"""Characters of a line that the grammar is given: hostile text costs it some 20 µs for each."""
 _MOST_HEREDOCS = 100
-"""The grammar's own cost grows with the square of the heredocs that are open, so more than these are not looked at."""
+_MOST_OPEN = 60
+_MOST_STRAY = 200
+"""The grammar's own cost grows with the square of the heredocs and brackets that are open, and is high for brackets
+that close nothing: lines with more of them are not looked at either."""
 
 
 class Word(msgspec.Struct, frozen=True, gc=False):
@@ -74,16 +79,45 @@ def commands(line: str) -> tuple[Command, ...]:
     """The simple commands of ``line`` in the order they are written; inner substitutions before the command that
     uses them. Never raises: what cannot be read comes back with ``is_certain`` false.
     """
-    if len(line) > LONGEST or "\0" in line or line.count("<<") > _MOST_HEREDOCS:
+    if len(line) <= 400:
+        return _remembered(line)
+    return _read(line)  # not worth a place in the memory
+
+
+_BRACKET = re.compile(r"[(){}]")
+
+
+def _is_tangled(line: str) -> bool:
+    """Whether the line nests deeper than any that a person or a model writes."""
+    if len(line) < _MOST_OPEN:
+        return False
+    if line.count("<<") > _MOST_HEREDOCS:
+        return True
+    if line.count("(") + line.count("{") <= _MOST_OPEN and line.count(")") + line.count("}") <= _MOST_STRAY:
+        return False
+    depth = stray = 0
+    for bracket in _BRACKET.findall(line):
+        if bracket in "({":
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            stray += 1
+        if depth > _MOST_OPEN or stray > _MOST_STRAY:
+            return True
+    return False
+
+
+def _read(line: str) -> tuple[Command, ...]:
+    found = _simple(line) if len(line) <= LONGEST else ()
+    if found:
+        return found
+    if len(line) > _LONGEST_PARSED or "\0" in line or _is_tangled(line):
         return (Command(words=(Word(line[:80], False),), is_certain=False),)
-    if len(line) > 400:  # not worth a place in the memory
-        return _simple(line) or parse(line)
-    return _remembered(line)
+    return parse(line)
 
 
-@lru_cache(maxsize=16_384)
-def _remembered(line: str) -> tuple[Command, ...]:
-    return _simple(line) or parse(line)
+_remembered = lru_cache(maxsize=16_384)(_read)
 
 
 # -- plain lines --------------------------------------------------------------------------------

@@ -14,11 +14,13 @@ from handoff.actions.operations import (
     Delete,
     EditLines,
     InsertLines,
+    LineEdit,
     Opaque,
     Other,
     Read,
     Replace,
     Restore,
+    StreamEdit,
     Undo,
     Validate,
     WriteFile,
@@ -152,7 +154,8 @@ WRITTEN = [
     ("git reset --hard", [("edit", ".")]),
     ("mv a.py b.py", [("delete", "a.py"), ("create", "b.py")]),
     ("mkdir -p pkg/sub && touch pkg/sub/__init__.py", [("create", "pkg/sub"), ("edit", "pkg/sub/__init__.py")]),
-    ("for f in a.py b.py; do sed -i 's/x/y/' $f; done", [("edit", ".")]),
+    ("for f in a.py b.py; do sed -i 's/x/y/' $f; done", [("edit", "a.py"), ("edit", "b.py")]),
+    ("for f in *.py; do sed -i 's/x/y/' $f; done", [("edit", ".")]),
     ("FOO=1 make test", [("test", "make test")]),
     ("npm run test -- --watch=false", [("test", ".")]),
     ("mypy handoff", [("run", "lint mypy handoff")]),
@@ -249,7 +252,9 @@ def test_windowed_commands_act_on_the_open_file() -> None:
     _, context = interpret(Action(tool="open", arguments="open src/a.py 40", is_text=True), Context())
     assert context.open_file == "src/a.py"
     edit = Action(tool="edit", arguments="edit 3:4\n    x = 1\nend_of_edit\n", is_text=True)
-    assert interpret(edit, context)[0] == (EditLines(path="src/a.py", first=3, last=4, text="    x = 1"),)
+    assert interpret(edit, context)[0] == (
+        EditLines(path="src/a.py", first=3, last=4, text="    x = 1\n", closes_file=True),
+    )
     assert operations(edit) == (Other(tool="edit"),)
 
 
@@ -262,8 +267,15 @@ def test_writes_with_known_text_are_exact_and_others_are_opaque() -> None:
     assert operations(bash(r"sed -i 's/np\.Inf/np.inf/g' a.py")) == (
         Replace(path="a.py", old="np.Inf", new="np.inf", count="all"),
     )
-    assert operations(bash("sed -i 's/a.b/c/g' a.py")) == (Opaque(reason="sed -i", paths=("a.py",)),)
-    assert operations(bash("sed -i '3,5d' a.py")) == (EditLines(path="a.py", first=3, last=5, text=""),)
+    assert operations(bash("sed -i 's/a.b/c/g' a.py")) == (
+        StreamEdit(
+            path="a.py", edits=(LineEdit(kind="substitute", pattern="a.b", replacement=("c",), is_every=True),)
+        ),
+    )
+    assert operations(bash("sed -i '3,5d' a.py")) == (
+        StreamEdit(path="a.py", edits=(LineEdit(kind="delete", start=3, end=5),)),
+    )
+    assert operations(bash("sed -i 's/a\\|b/c/' a.py")) == (Opaque(reason="sed -i", paths=("a.py",)),)
     assert operations(bash("test -f b || rm a.py")) == (
         Opaque(reason="runs only on a condition", paths=("a.py",), is_possible=True),
     )

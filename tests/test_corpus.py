@@ -156,7 +156,7 @@ def test_the_keys_of_every_step_are_stored_in_order(lake: Lake) -> None:
     expected = [
         [{"kind": key.kind, "target": key.target} for key in keys]
         for _, t in corpus.trajectories(lake, "s")
-        for keys in trajectory_keys(t.steps, context=context_of(t.format))
+        for keys in trajectory_keys(t.steps, context=context_of(t.format, t.source))
     ]
     assert [row["keys"] for row in stored] == expected
     assert any(expected)

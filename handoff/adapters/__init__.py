@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from handoff.adapters.adp import Adp
+from handoff.adapters.aider import Aider
 from handoff.adapters.atif import Atif
 from handoff.adapters.chat import ChatRows
 from handoff.adapters.claude_code import ClaudeCode
@@ -26,6 +27,7 @@ from handoff.adapters.cline_classic import ClineClassic
 from handoff.adapters.codex import Codex
 from handoff.adapters.gemini_cli import GeminiCli
 from handoff.adapters.git_branch import GitBranch
+from handoff.adapters.inspect_log import Inspect
 from handoff.adapters.mini_swe_agent import MiniSweAgent
 from handoff.adapters.nearest import nearest
 from handoff.adapters.openhands_events import OpenHandsEvents
@@ -65,6 +67,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     MiniSweAgent(),
     SweAgent(),
     GeminiCli(),
+    Inspect(),
     ClaudeCodeWeb(),
     Cline(),
     ClineClassic(),
@@ -76,6 +79,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     OpenHandsOutput(),
     OpenHandsEvents(),
     Adp(), ChatRows(),
+    Aider(),
     GitBranch(),
 )
 """Every format that can be read, in the order in which they are tried."""

@@ -52,13 +52,13 @@ _PATCH = "*** Begin Patch"
 _MODEL = re.compile(r"(?:Models?|Main model): (\S{1,200}) with (\S{1,40}) edit format")
 _EDITOR = re.compile(r"Editor model: (\S{1,200}) with (\S{1,40}) edit format")
 _VERSION = re.compile(r"Aider v(\S{1,60})")
-_REPOSITORY = re.compile(r"Git repo: (\S{1,300})")
 _BEFORE = re.compile(r"([\d,]{1,20}) prompt tokens, ([\d,]{1,20}) completion tokens(?:, \$([\d.]{1,20}) cost)?")
 _AFTER = re.compile(r"Tokens: ([\d.,]{1,20}[kM]?) sent,(?: \S{1,20} cache \w{1,5},){0,2} ([\d.,]{1,20}[kM]?) received")
 _COST = re.compile(r"Cost: \$([\d.]{1,20}) message")
 _APPLIED = "Applied edit to "
 _FAILED = re.compile(r"This SEARCH block failed to exactly match lines in (.{1,500})")
 _OTHERS_APPLIED = re.compile(r"# The other \d+ SEARCH/REPLACE blocks? were applied successfully\.")
+_REJECTED = "The LLM did not conform to the edit format."
 _NO_MATCH = re.compile(r"# \d+ SEARCH/REPLACE blocks? failed to match!")
 _NO_MATCH_END = "Just reply with fixed versions of the block"
 _STOPPED = re.compile(r"Only \d+ reflections allowed, stopping\.")
@@ -145,7 +145,6 @@ class Aider:
                         started=start[1].strip(),
                         version=chat.version,
                         edit_format=chat.edits,
-                        repository=chat.repository,
                         attempt=attempt.attempt,
                         repairs=max(repairs, 0),
                     ),
@@ -215,7 +214,6 @@ class _Chat:
     def __init__(self) -> None:
         self.talk = Conversation()
         self.version: str | None = None
-        self.repository: str | None = None
         self.edits: str | None = None
         self.model: str | None = None
         self.editor: tuple[str, str] | None = None
@@ -277,17 +275,22 @@ class _Chat:
         others = _OTHERS_APPLIED.search(text)
         failed = _failed(after)
         told = set(after)
+        done = [line for line in after if line.startswith(_APPLIED)]
         for action in actions:
             path, search = _target(action)
             applied = _APPLIED + path
             if (path, _bare(search)) in failed:
                 self.talk.result(None, failed[path, _bare(search)], error=True)
-            elif applied in told or (not path and any(line.startswith(_APPLIED) for line in after)):
-                self.talk.result(None, applied if path else _APPLIED.strip(), error=False)
+            elif applied in told:
+                self.talk.result(None, applied, error=False)
+            elif not path and done:
+                self.talk.result(None, "\n".join(done), error=False)
             elif f"Skipping edits to {path}" in told or f"Did not apply edit to {path} (--dry-run)" in told:
                 self.talk.result(None, "", missing="not_executed")
             elif others is not None:
                 self.talk.result(None, others[0], error=False)
+            elif _REJECTED in told and not failed:
+                self.talk.result(None, _REJECTED, error=True)
             else:
                 self.talk.result(None, "", missing="none")
 
@@ -307,8 +310,6 @@ class _Chat:
                 self.model, self.edits = model[1], model[2]
             elif (editor := _EDITOR.match(line)) is not None:
                 self.editor = (editor[1], editor[2])
-            elif (repository := _REPOSITORY.match(line)) is not None:
-                self.repository = repository[1]
             elif _STOPPED.fullmatch(line) is not None:
                 self.is_stopped = True
             if not line.startswith((_APPLIED, "Tokens: ", "Cost: ")):

@@ -263,13 +263,16 @@ class Atif:
         document = record.decode(Document)
         runs = []
         for path, found, parent in _documents(document):
-            for place, turns, above in _strands(found):
+            for is_main, turns in _strands(found):
                 try:
-                    runs.append(_run(found, turns, parent or above, place, path, record))
+                    run = _run(found, turns, path, record, is_main=is_main)
                 except RecordError as error:
-                    if found is document and place == "main":
+                    if found is document and is_main:
                         raise
                     record.problem(error)
+                    continue
+                above = parent if is_main else _name(found)
+                runs.append(msgspec.structs.replace(run, parent=above or run.parent))
         return tuple(runs)
 
 
@@ -282,23 +285,21 @@ def _documents(document: Document) -> Iterator[tuple[str, Document, str | None]]
             waiting.append((f"{path}.subagent_trajectories[{position}]", child, _name(found)))
 
 
-def _strands(document: Document) -> Iterator[tuple[str, list[Turn], str | None]]:
+def _strands(document: Document) -> Iterator[tuple[bool, list[Turn]]]:
     """The main line and, apart from it, the sidechain steps that Harbor's Claude Code converter puts before it."""
     side = [turn for turn in document.steps if turn.extra is not None and turn.extra.is_sidechain is True]
     if not side or len(side) == len(document.steps):
-        yield "main", document.steps, None
+        yield True, document.steps
         return
-    yield "main", [turn for turn in document.steps if turn.extra is None or turn.extra.is_sidechain is not True], None
-    yield "sidechain", side, _name(document)
+    yield True, [turn for turn in document.steps if turn.extra is None or turn.extra.is_sidechain is not True]
+    yield False, side
 
 
 def _name(document: Document) -> str | None:
     return document.session_id or document.trajectory_id or None
 
 
-def _run(
-    document: Document, turns: list[Turn], parent: str | None, place: str, path: str, record: Record
-) -> Trajectory:
+def _run(document: Document, turns: list[Turn], path: str, record: Record, *, is_main: bool) -> Trajectory:
     talk = _Talk(turns, is_ours=document.extra is not None and document.extra.origin is not None)
     for position, turn in enumerate(turns):
         talk.add(turn, f"{path}.steps[{position}].source")
@@ -314,7 +315,6 @@ def _run(
     about = agent.extra or AgentExtra()
     extra = document.extra or RootExtra()
     origin = extra.origin or Origin()
-    is_main = place == "main"
     session = _name(document) if is_main else None
     task_id = origin.task_id or extra.task_id
     return Trajectory(
@@ -331,7 +331,7 @@ def _run(
         preamble=tuple(talk.preamble),
         steps=steps,
         session=session,
-        parent=parent or about.parent_session_id,
+        parent=about.parent_session_id,
         continues=_continues(session, about) if is_main else None,
         copied_steps=talk.copied,
         outcome=Outcome(ended=None if document.continued_trajectory_ref else ending(steps)),

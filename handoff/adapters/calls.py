@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from handoff.adapters import values
 from handoff.framing.losses import NOTHING, Upkeep
 from handoff.trajectory import Action, Ending, Step
 
@@ -66,10 +67,7 @@ def arguments_of(raw: msgspec.Raw) -> tuple[str, bool]:
     """Arguments as text, and whether they are only text. ``null`` and nothing are the empty object."""
     data = bytes(raw)
     if data[:1] == b'"':
-        try:
-            text = msgspec.json.decode(data, type=str)
-        except msgspec.DecodeError:  # bytes that are no UTF-8, which a value kept unparsed may hold
-            text = msgspec.json.decode(data.decode("utf-8", "replace"), type=str)
+        text = values.quoted(data)
         if not text:
             return "{}", False
         return text, not is_object(text)
@@ -112,16 +110,16 @@ def xml(content: str) -> Reading:
 
 
 def _parameters(inside: str) -> dict[str, str]:
-    values = {}
+    found = {}
     end = 0
     while (opened := inside.find("<parameter=", end)) >= 0:
         name, start = _tag(inside, opened + 11)
         if name is None:
             break
         closed = inside.find("</parameter>", start)
-        values[name] = _trim(inside[start:] if closed < 0 else inside[start:closed])
+        found[name] = _trim(inside[start:] if closed < 0 else inside[start:closed])
         end = len(inside) if closed < 0 else closed + 12
-    return values
+    return found
 
 
 def _tag(text: str, start: int) -> tuple[str | None, int]:

@@ -120,9 +120,10 @@ def _is_other(record: Record) -> bool:
     """True for what has messages as well, and marks of its own."""
     from handoff.adapters.cline import Cline  # they know their marks
     from handoff.adapters.cline_classic import ClineClassic
+    from handoff.adapters.inspect_log import Inspect
     from handoff.adapters.mini_swe_agent import MiniSweAgent
 
-    others = (MiniSweAgent(), ClineClassic()) if record.is_array else (Cline(),)
+    others = (MiniSweAgent(), ClineClassic()) if record.is_array else (Cline(), Inspect())
     return any(other.recognises(record) for other in others)
 
 

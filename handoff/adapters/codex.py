@@ -32,7 +32,7 @@ from handoff.adapters.codex_calls import Calls
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, UPKEEP
+from handoff.framing.losses import REPEATED, UPKEEP
 from handoff.framing.record import Row
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Boundary, Ending, Message, Outcome, Trajectory, Usage
@@ -56,7 +56,7 @@ _REMOTE = re.compile(
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 _LEFT: dict[str, dict[str, str]] = {
-    "response_item": dict.fromkeys(("ghost_snapshot", "compaction_trigger", "additional_tools"), UPKEEP),
+    "response_item": {"compaction_trigger": UPKEEP},
     "event_msg": {
         **dict.fromkeys(
             ("agent_message", "agent_reasoning", "agent_reasoning_raw_content", "exited_review_mode"), REPEATED
@@ -186,7 +186,7 @@ class _Dialogue:
     def tokens(self, info: lines.TokenInfo) -> None:
         """Tokens were counted: once for each reply, but the same count is told again and again."""
         last, total = info.last_token_usage, bytes(info.total_token_usage)
-        if last is None or (total == self._total and info.total_token_usage is not NOTHING):
+        if last is None or total == self._total != b"null":
             return
         usage = Usage(
             prompt=_count(last.input_tokens),
@@ -273,6 +273,8 @@ class _Rollout:
                 self._line(row)
         self.dialogue.end()
         self.calls.finish()
+        if self.is_copy:
+            self.copied = self.dialogue.steps
         return self._trajectory(format_)
 
     # -- lines --------------------------------------------------------------------------------------
@@ -334,8 +336,11 @@ class _Rollout:
         if self.session is None:
             self.session = session
             self.base = (session.base_instructions.text if session.base_instructions else None) or session.instructions
-        elif session.id != self.session.id:
-            self.is_copy = self.session.forked_from_id is not None
+        elif session.id == self.session.id:
+            self.dialogue.boundary("resume")
+        elif self.session.forked_from_id is not None or _is_before(session.timestamp, self.session.timestamp):
+            self.is_copy = True
+            self.session.forked_from_id = self.session.forked_from_id or session.id
         else:
             self.dialogue.boundary("resume")
 
@@ -344,11 +349,11 @@ class _Rollout:
         if not self.is_copy or line.type not in ("turn_context", "event_msg") or self.session is None:
             return
         turn, own = _made(look.turn_id), _made(self.session.id)
-        if turn is None or own is None:
-            if line.type != "turn_context":
-                return
-            turn, own = _time(line.timestamp), _time(self.session.timestamp)
-        if turn is not None and own is not None and turn >= own:
+        if turn is not None and own is not None:
+            is_over = turn >= own
+        else:
+            is_over = line.type == "turn_context" and not _is_before(line.timestamp, self.session.timestamp)
+        if is_over:
             self.is_copy = False
             self.dialogue.boundary("resume")
             self.copied = self.dialogue.steps
@@ -359,6 +364,7 @@ class _Rollout:
             self.dialogue.close()
             self.dialogue.model = context.model or self.dialogue.model
             self.effort = self.effort or context.effort
+            self.status = self.ending = None
 
     def _compacted(self, row: Row) -> None:
         path = "$[type=compacted].payload"
@@ -367,10 +373,12 @@ class _Rollout:
             return
         self.dialogue.boundary("compaction")
         summary = compacted.message or ""
-        history = compacted.replacement_history
-        if history is not NOTHING:
+        history = bytes(compacted.replacement_history)
+        if history != b"null":
             self.record.lost(f"{path}.replacement_history", reason=REPEATED)
             summary = summary or _summary_in(history)
+            if not summary and b'"encrypted_content"' in history:
+                self.record.lost(f"{path}.replacement_history[].encrypted_content", reason=lines.ENCRYPTED)
         self.dialogue.says("context_summary", summary)
 
     # -- items --------------------------------------------------------------------------------------
@@ -392,11 +400,7 @@ class _Rollout:
     def _from_user(self, content: lines.Content) -> None:
         """Parts that the client put there are the harness's; what is left may be a human's."""
         heard: list[lines.Part] = []
-        for part in (
-            content
-            if isinstance(content, list)
-            else [content if isinstance(content, lines.Part) else lines.Part(text=content)]
-        ):
+        for part in lines.parts(content):
             text = part.text or ""
             if text.startswith(_SUMMARY):
                 self.dialogue.says("context_summary", text)
@@ -492,8 +496,9 @@ class _Rollout:
         self.calls.failed(event.call_id, _failure_in(event.result))
 
     def _searched(self, event: lines.Searched) -> None:
-        if event.results is not NOTHING and event.call_id:
-            self.calls.found(event.call_id, bytes(event.results).decode("utf-8", "replace"))
+        results = bytes(event.results)
+        if results != b"null" and event.call_id:
+            self.calls.found(event.call_id, results.decode("utf-8", "replace"))
 
     def _stopped(self, event: lines.Stopped) -> None:
         self.dialogue.close()
@@ -661,7 +666,7 @@ def _is_context(text: str) -> bool:
     return tag is not None and tag[1] in _CONTEXT and text.rstrip().endswith(f"</{tag[1]}>")
 
 
-def _summary_in(history: msgspec.Raw) -> str:
+def _summary_in(history: bytes) -> str:
     """The summary among the messages that replaced the context, where it is no more than sealed."""
     try:
         messages = msgspec.json.decode(history, type=list[lines.Message])
@@ -691,6 +696,12 @@ def _repository(url: str | None) -> str | None:
 def _made(id_: Any) -> float | None:
     """Seconds at which an id was made, where the id tells: a UUID of version 7."""
     return int(id_[:8] + id_[9:13], 16) / 1_000 if isinstance(id_, str) and _UUID7.fullmatch(id_) else None
+
+
+def _is_before(stamp: Any, other: Any) -> bool:
+    """False where either is no time."""
+    first, second = _time(stamp), _time(other)
+    return first is not None and second is not None and first < second
 
 
 def _time(stamp: Any) -> float | None:

@@ -9,7 +9,8 @@ import msgspec
 from handoff.adapters import values
 from handoff.framing.losses import NOTHING, Repeated, Upkeep
 
-Opaque = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": "encrypted: only the provider can read it"})]
+ENCRYPTED = "encrypted: only the provider can read it"
+Opaque = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": ENCRYPTED})]
 """Reasoning and summaries that the provider sealed."""
 
 
@@ -457,18 +458,22 @@ class Payload(Part, gc=False):
     success: Any = None
 
 
-def join(content: Content) -> str:
-    """The text of a content, one part after the other."""
-    said = texts(content)
-    return "".join(text if text.endswith("\n") else f"{text}\n" for text in said[:-1]) + "".join(said[-1:])
+def parts(content: Content) -> list[Part]:
+    """A content in its full form."""
+    if isinstance(content, str | None):
+        return [Part(text=content)] if content else []
+    return content if isinstance(content, list) else [content]
 
 
 def texts(content: Content) -> list[str]:
     """The texts of its parts; what is no text is named."""
-    if isinstance(content, str | None):
-        return [content] if content else []
-    found = [said_in(part) for part in (content if isinstance(content, list) else [content])]
-    return [text for text in found if text]
+    return [text for text in map(said_in, parts(content)) if text]
+
+
+def join(content: Content) -> str:
+    """Its text, one part after the other, each on a line of its own."""
+    said = texts(content)
+    return "".join(text if text.endswith("\n") else f"{text}\n" for text in said[:-1]) + "".join(said[-1:])
 
 
 def said_in(part: Part) -> str:

@@ -8,8 +8,8 @@ One record, shortened; ``handoff ingest REPO --branch NAME`` writes it, ``states
                   "message": "Fix the last page", "patch": "diff --git a/pager.py b/pager.py\\n…"}]}
 
 A commit is a step: its message is what was said, its diff against the first parent is the one action, and a handoff
-could have happened right after it. The record holds no name and no address of a person. Trees are not in it: states
-come from the commits themselves (``states/commits.py``).
+could have happened right after it. A program that git names as the author is the step's model. The record holds no
+name and no address of a person. Trees are not in it: states come from the commits themselves (``states/commits.py``).
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ def _step(commit: Commit) -> Step:
         actions=(Action(call_id=commit.id, tool=TOOL, arguments=commit.patch, is_text=True),),
         observations=(Observation(call_id=commit.id, error=False),),
         boundary="commit",
+        model=commit.agent,
         timestamp=commit.date,
     )
 
@@ -127,7 +128,6 @@ def _facts(branch: Branch) -> dict[str, Any]:
         "task_from": branch.task_from,
         "merge": branch.merge,
         "merges": {c.id: c.parents[1:] for c in commits if len(c.parents) > 1},
-        "agents": {c.id: c.agent for c in commits if c.agent},
         "helpers": {c.id: c.helpers for c in commits if c.helpers},
         "masked": {c.id: c.masked for c in commits if c.masked},
         "without_text": [c.id for c in commits if c.is_cut],

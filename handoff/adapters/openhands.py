@@ -138,8 +138,8 @@ class Run:
 
     def folder(self, path: str | None) -> None:
         """The working directory after the latest step."""
-        if path and (not self.folders or self.folders[-1][1] != path):
-            self.folders.append([self.replies, path])
+        if path and (not self.folders or self.folders[-1][1] != path[:500]):
+            self.folders.append([self.replies, path[:500]])
 
     def reply(
         self,
@@ -187,7 +187,7 @@ class Run:
         status = known.outcome.exit_status or self.status
         ended = _ENDED[status] if status in _ENDED else values.ended(status) or calls.ending(steps)
         facts = {
-            **self.facts,
+            **{name: value[:500] if isinstance(value, str) else value for name, value in self.facts.items()},
             "folders": self.folders or None,
             "total_cost": self.spending.total,
             "repairs": record.repairs or None,

@@ -25,17 +25,10 @@ from handoff.adapters import calls, harness, values
 from handoff.adapters.openhands import Content, Metrics, Prompt, Run, is_given, json_text, shown, text_of
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
-from handoff.trajectory import Action, Trajectory, Usage
+from handoff.trajectory import Action, Trajectory
 
 EventId = int | str
 """What ``cause`` points to."""
-
-
-class Tokens(values.UsageRow, gc=False):
-    """``usage`` of a model response; the details of a completion and cache writes have no home."""
-
-    cache_read_input_tokens: Any = None
-    total_tokens: Repeated = NOTHING
 
 
 class ReplyMessage(msgspec.Struct, gc=False):
@@ -61,7 +54,7 @@ class Response(msgspec.Struct, gc=False):
     id: str | None = None
     model: str | None = None
     choices: list[Choice] | None = None
-    usage: Tokens | None = None
+    usage: values.UsageRow | None = None
     created: Upkeep = NOTHING
     object: Upkeep = NOTHING
     system_fingerprint: Upkeep = NOTHING
@@ -341,7 +334,7 @@ class _Reader:
                 self.record.lost(f"{self.path}.args.tools")
         for name, value in (("version", system.openhands_version), ("agent_class", system.agent_class)):
             if value:
-                self.run.facts.setdefault(name, value[:500])
+                self.run.facts.setdefault(name, value)
 
     def _by_others(self, event: Event) -> None:
         """A person's or the server's own action: neither a reply, nor a task, nor what the agent did."""
@@ -369,7 +362,7 @@ class _Reader:
             actions=self._actions(event, response, message),
             response_id=response.id,
             model=response.model,
-            usage=_usage(response.usage),
+            usage=values.usage(response.usage),
             cost=self._cost(event),
             timestamp=values.stamp(event.timestamp),
         )
@@ -473,7 +466,7 @@ class _Reader:
         if extras.repo_name and extras.repo_name.count("/") == 1:
             self.run.repo = extras.repo_name
         if extras.repo_branch:
-            self.run.facts.setdefault("branch", extras.repo_branch[:500])
+            self.run.facts.setdefault("branch", extras.repo_branch)
         self.run.folder(extras.working_dir)
         notes = [
             extras.repo_instructions,
@@ -503,14 +496,6 @@ def _thought(args: msgspec.Raw) -> str:
         return _THOUGHT.decode(args).thought or ""
     except (msgspec.DecodeError, RecursionError):
         return ""
-
-
-def _usage(tokens: Tokens | None) -> Usage | None:
-    used = values.usage(tokens)
-    if used is None or tokens is None or used.cached is not None:
-        return used
-    cached = values.whole(tokens.cache_read_input_tokens)
-    return msgspec.structs.replace(used, cached=cached) if cached is not None and cached >= 0 else used
 
 
 def _exit_code(event: Event, extras: Extras, text: str) -> int | None:

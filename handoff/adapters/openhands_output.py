@@ -65,10 +65,10 @@ class Report(msgspec.Struct, gc=False):
 
 
 class TestResult(msgspec.Struct, gc=False):
-    """``test_result``."""
+    """``test_result``; what it holds besides differs between benchmarks."""
 
-    git_patch: str | None = None
-    report: Report | None = None
+    git_patch: Any = None
+    report: msgspec.Raw = NOTHING
     apply_patch_output: Sealed = NOTHING
     test_output: Sealed = NOTHING
 
@@ -116,7 +116,9 @@ class OpenHandsOutput:
         metadata = record.field("metadata", Metadata) or Metadata()
         task = _task(record)
         result = record.field("test_result", TestResult) or TestResult()
-        report = result.report or record.field("report", Report) or Report()
+        report = record.under(result.report, Report, "$.test_result.report") if is_given(result.report) else None
+        report = report or record.field("report", Report) or Report()
+        patch = result.git_patch if isinstance(result.git_patch, str) else None
         instance_id = record.text("instance_id")
         instruction = record.text("instruction") or ""
         run.facts |= {
@@ -145,15 +147,17 @@ class OpenHandsOutput:
             outcome=Outcome(
                 resolved=None if report.error_eval is True else values.flag(report.resolved),
                 exit_status=record.text("error"),
-                patch=result.git_patch or record.text("git_patch"),
+                patch=patch or record.text("git_patch"),
             ),
         )
         return (run.trajectory(record, "$.history", known),)
 
 
 def _first(record: Record) -> tuple[dict[str, Any], bool]:
-    """The first event, and whether events stand in pairs."""
+    """The first event, and whether events stand in pairs. A column may hold the list as text."""
     history = bytes(record.keys["history"])
+    if history[:1] == b'"':
+        history = (record.peek("history") or "").encode("utf-8", "replace")
     are_pairs = history[:1] == b"[" and history[1:200].lstrip()[:1] == b"["
     return first_item(history[1:] if are_pairs else history), are_pairs
 

@@ -334,28 +334,31 @@ def read(rows: Iterable[Row], run: Run, record: Record, path: str) -> Run:
     seen: dict[str, bytes] = {}
     for number, row in enumerate(rows):
         look = _look(row.data)
-        kind = look.kind or ""
-        if look.id is not None and seen.setdefault(look.id, row.data) is not row.data and seen[look.id] == row.data:
-            record.lost(path, reason=REPEATED)  # a session that was copied into itself
-        elif kind in _ASIDE:
-            record.lost(f"{path}[kind={kind}]", reason=_ASIDE[kind])
-            events.append((look, None))
-        elif kind in _KINDS:
-            event = record.part(row, _KINDS[kind], path)
-            if event is None:  # the place in a list, which the account of losses leaves out
-                record.problems[-1].field = record.problems[-1].field.replace("[]", f"[{number}]", 1)
-            events.append((look, event))
-        elif kind:
-            record.lost(f"{path}[kind={kind[:60]}]")
-            events.append((look, None))
-        elif record.part(row, Base, path) is not None:  # a broken one is noted with its line
-            record.lost(f"{path}[kind=]")
+        if look.id is not None:
+            if seen.get(look.id) == row.data:
+                record.lost(path, reason=REPEATED)  # a session that was copied into itself
+                continue
+            seen.setdefault(look.id, row.data)
+        events.append((look, _event(row, number, look.kind or "", record, path)))
     reader.gather([event for _, event in events])
     for look, event in events:
         reader.place(look)
         if event is not None:
             reader.take(look.kind or "", event)
     return run
+
+
+def _event(row: Row, number: int, kind: str, record: Record, path: str) -> Base | None:
+    """One event as what it is; ``None`` for one that is left aside, is not known, or cannot be read."""
+    if kind in _ASIDE or (kind and kind not in _KINDS):
+        record.lost(f"{path}[kind={kind[:60]}]", reason=_ASIDE.get(kind))
+        return None
+    event = record.part(row, _KINDS.get(kind, Base), path)
+    if event is None:  # its place in a list, which the account of losses leaves out
+        record.problems[-1].field = record.problems[-1].field.replace("[]", f"[{number}]", 1)
+    elif not kind:
+        record.lost(f"{path}[kind=]")
+    return event if kind else None
 
 
 class _Reader:

@@ -30,6 +30,8 @@ KEYS = ("messages", "trajectory", "conversations", "conversation")
 
 _FOREIGN = frozenset(("schema_version", "trajectory_format", "sessionId", "projectHash", "eval", "loglines", "history"))
 """Keys that mark other formats which also have such a column."""
+_INSPECT = frozenset(("epoch", "input", "target"))
+"""The keys of a sample in an Inspect log."""
 
 SYSTEM = frozenset(("system", "developer"))
 USER = frozenset(("user", "human"))
@@ -162,7 +164,7 @@ def is_conversation(record: Record) -> bool:
     """True when the record holds turns in one of these shapes and no other format claims it by its keys."""
     if record.is_array:
         return _is_turn(record.first())
-    if _FOREIGN & record.keys.keys():
+    if _FOREIGN & record.keys.keys() or record.keys.keys() >= _INSPECT:
         return False
     key = column(record)
     return key is not None and _is_turn(_first(record, key))

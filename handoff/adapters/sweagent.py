@@ -306,14 +306,12 @@ def _repeated_preamble(items: list[Item], record: Record) -> list[Message]:
 
 def _content(raw: msgspec.Raw, record: Record) -> str:
     data = bytes(raw)
-    if data[:1] == b"[":
-        parts = record.under(data, list[Part], "$.history[].content")
-        if parts is not None:
-            return text_of(parts)
-    try:
-        return msgspec.json.decode(data, type=str | None) or ""
-    except msgspec.DecodeError as error:
-        raise RecordError(f"{error}.", field="$.history[…].content", remedy="Export the run again.") from error
+    if data[:1] == b'"':
+        return values.quoted(data)
+    parts = record.under(data, list[Part], "$.history[].content") if data[:1] == b"[" else None
+    if parts is None and data != b"null":
+        raise RecordError("No text and no list of parts.", field="$.history[…].content", remedy="Export the run again.")
+    return text_of(parts)
 
 
 def _config(raw: msgspec.Raw) -> dict[str, Any]:
@@ -336,10 +334,8 @@ def _text(config: Any, *path: str) -> str | None:
 
 
 def _state(raw: msgspec.Raw, record: Record) -> State | None:
-    data = bytes(raw)
-    if data[:1] == b'"':
-        data = msgspec.json.decode(data, type=str).encode()
-    return record.under(data, State, "$.trajectory[].state") if data.lstrip()[:1] == b"{" else None
+    data = values.unquoted(raw)
+    return record.under(data, State, "$.trajectory[].state") if data[:1] == b"{" else None
 
 
 def _path(value: Any) -> str | None:

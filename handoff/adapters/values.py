@@ -126,6 +126,23 @@ def flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+def quoted(data: bytes) -> str:
+    """The text of a JSON string that a struct kept unparsed; what is no text in it is replaced.
+
+    ``RecordError`` when it is no string at all.
+    """
+    try:
+        return msgspec.json.decode(data, type=str)
+    except msgspec.DecodeError:
+        return Record(data).decode(str)
+
+
+def unquoted(raw: msgspec.Raw | bytes | None) -> bytes:
+    """A JSON value, or the one that a string holds as text."""
+    data = bytes(raw or b"")
+    return quoted(data).encode().strip() if data[:1] == b'"' else data
+
+
 def claim(value: Any) -> bool | None:
     """Whether the task's tests passed, as data sets write it: a boolean, 0 or 1, or either as text."""
     if isinstance(value, str):
@@ -135,9 +152,7 @@ def claim(value: Any) -> bool | None:
 
 def tool_definitions(raw: msgspec.Raw | bytes | None) -> str | None:
     """A list of tool definitions as text, kept as a list or as its text; ``None`` when it is none."""
-    data = bytes(raw or b"").strip()
-    if data[:1] == b'"':
-        data = msgspec.json.decode(data, type=str).encode().strip()
+    data = unquoted(raw)
     return data.decode("utf-8", "replace") if data[:1] == b"[" and data != b"[]" else None
 
 
@@ -152,10 +167,8 @@ class Tested(msgspec.Struct, gc=False):
 
 def tested(record: Record, raw: msgspec.Raw | None, path: str) -> Tested:
     """A test result kept as an object or as its text."""
-    data = bytes(raw or b"")
-    if data[:1] == b'"':
-        data = msgspec.json.decode(data, type=str).encode()
-    return (record.under(data, Tested, path) if data.lstrip()[:1] == b"{" else None) or Tested()
+    data = unquoted(raw)
+    return (record.under(data, Tested, path) if data[:1] == b"{" else None) or Tested()
 
 
 def is_patch_of(patch: str, steps: Sequence[Step]) -> bool:

@@ -160,27 +160,35 @@ class Record:
         try:
             return self._read(row.data, kind, path)
         except (msgspec.DecodeError, RecursionError) as error:
-            line = Record(row.data)
             try:
-                line._repair(error, path)
-                value = line._read(line.data, kind, path)
+                return self._mended(row.data, kind, path, error)
             except RecordError as problem:
                 self.problem(problem, row.line)
                 return None
-            except (msgspec.DecodeError, RecursionError) as again:
-                self.problem(malformed(again), row.line)
-                return None
-            self.repairs += line.repairs
-            self._leaks += line._leaks
-            return value
 
     def under(self, raw: msgspec.Raw | bytes, kind: type[T], path: str) -> T | None:
         """A value that a struct kept unparsed, as ``kind``; ``None`` when it is something else, which is then lost."""
         try:
             return self._read(bytes(raw), kind, path)
-        except (msgspec.DecodeError, RecursionError):
-            self.lost(path)
-            return None
+        except (msgspec.DecodeError, RecursionError) as error:
+            try:
+                return self._mended(bytes(raw), kind, path, error)
+            except RecordError:
+                self.lost(path)
+                return None
+
+    def _mended(self, data: bytes, kind: type[T], path: str, cause: Exception) -> T:
+        """A part of the record read leniently; ``RecordError`` when it does not fit even so."""
+        part = Record(data)
+        part._repair(cause, path)
+        try:
+            value = part._read(part.data, kind, path)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise malformed(error) from error
+        self.repairs += part.repairs
+        self._leaks += part._leaks
+        self._losses.update(part._losses)
+        return value
 
     def problem(self, error: RecordError, line: int | None = None) -> None:
         """A part cannot be read and is left out; the rest is read."""

@@ -7,7 +7,8 @@
     waste.py         redundant, useless, expired, evidence that never became an edit
     repeats.py       loops, failed calls, answers that were not heeded
     risk.py          risky commands, and what a prefix has come to risk
-    peek.py          looking at history beyond the base commit
+    peek.py          looking at history beyond the base commit; glances.py what a git command can show of it,
+                     elsewhere.py the project on the web and in package indexes
     attribution.py   why a failed run failed
 
 Everything is told by rule from the recording: no model, no repository, no clock. Signals are sealed: no view and no
@@ -63,7 +64,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_leak(trajectory: Trajectory) -> Signal | None:
     """The step by which a run came to know the project's later history, or tried to; ``None``: none is known."""
-    return leak_of(peeks(Recording(trajectory)))
+    return leak_of(trajectory, peeks(Recording(trajectory)))
 
 
 def assess(trajectory: Trajectory) -> Quality:
@@ -90,6 +91,6 @@ def assess(trajectory: Trajectory) -> Quality:
         n_steps=len(trajectory.steps),
         signals=tuple(found),
         use=use,
-        leak=leak_of(looked),
+        leak=leak_of(trajectory, looked),
         failures=attribute(recording, found),
     )

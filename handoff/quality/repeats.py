@@ -26,8 +26,8 @@ _SAME_AGAIN = (WriteFile, Restore, SetMode)
 def loops(recording: Recording) -> list[Signal]:
     """Steps that end, or go on with, the third occurrence of a block of 1 to ``LONGEST_PERIOD`` steps.
 
-    Two steps are the same when calls, operations and answers are, and neither changes a file. Depends on steps ≤ i
-    alone; the cost is ``LONGEST_PERIOD`` comparisons of numbers a step.
+    Two steps are the same when calls, operations and answers are, and neither puts anything new into a file. Depends on
+    steps ≤ i alone; the cost is ``LONGEST_PERIOD`` comparisons of numbers a step.
     """
     names: dict[object, int] = {}
     first_with: dict[object, int] = {}
@@ -55,7 +55,7 @@ def loops(recording: Recording) -> list[Signal]:
             period = shortest
             first = number - runs[period] - period + 1
             block = "step" if period == 1 else f"block of {period} steps"
-            reason = f"the same {block} since step {first}, with the same answers and no file changed"
+            reason = f"the same {block} since step {first}, with the same answers and nothing new in any file"
             shows = tuple(number - period * n for n in range(TIMES - 1, 0, -1))
             found.append(Signal(step=number, name="loop", rule=f"period_{period}", shown_by=shows, reason=reason))
     return found

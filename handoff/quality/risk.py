@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 from handoff.actions.operations import Other, Read
 from handoff.quality.commands import Call, Program
+from handoff.quality.glances import git_verb
 from handoff.quality.recording import Deed, Recording
 from handoff.quality.signal import Signal, short
 
@@ -218,11 +219,3 @@ def _of_git(arguments: tuple[str, ...], said: str) -> Iterator[_Found]:
         yield _Found("deletion", f"deletes untracked files: {said}")
     if verb == "credential" or (verb == "config" and any("credential" in a for a in rest)):
         yield _Found("credentials", f"asks for stored credentials: {said}")
-
-
-def git_verb(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """The verb of a git command and what follows it, global options taken off; an empty verb when there is none."""
-    place = 0
-    while place < len(arguments) and arguments[place].startswith("-"):
-        place += 2 if arguments[place] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
-    return (arguments[place], list(arguments[place + 1 :])) if place < len(arguments) else ("", [])

@@ -101,9 +101,7 @@ def redundant(recording: Recording) -> list[Signal]:
         said: dict[str, Signal] = {}
         for own in by_call(deeds):
             first = own[0]
-            is_read = any(isinstance(deed.operation, Read) for deed in own)
-            is_idle = not any(deed.changed or isinstance(deed.operation, Opaque) for deed in own)
-            if is_idle and not is_read and is_answered(first.observation) and _looks(own):
+            if _is_look(own):
                 key = (first.action.tool, first.action.arguments, *(e.operation for e in own), *answer_of(own))
                 before = calls.get(key)
                 if before is not None and not changes.is_after(before[0]):
@@ -130,8 +128,11 @@ def redundant(recording: Recording) -> list[Signal]:
     return found
 
 
-def _looks(own: Sequence[Deed]) -> bool:
-    return all(isinstance(deed.operation, Search | ListFiles | Validate | Vcs) for deed in own)
+def _is_look(own: Sequence[Deed]) -> bool:
+    """A call that only looks around or validates, and has an answer; a validation that fails is one."""
+    answer = own[0].observation
+    is_heard = answer.missing is None and (answer.error is not True or own[0].result is not None)
+    return is_heard and all(isinstance(deed.operation, Search | ListFiles | Validate | Vcs) for deed in own)
 
 
 def _repeat(number: int, kind: str, before: int, deed: Deed) -> Signal:

@@ -164,6 +164,7 @@ class _Workshop:
         own = Trajectory(
             format="takeover",
             task=episode.briefing.task,
+            task_id=point["task_id"] or point["point_id"],
             repo=point["repo"],
             base_commit=point["base_commit"],
             steps=episode.steps,

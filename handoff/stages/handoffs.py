@@ -205,7 +205,7 @@ class Handoffs:
             task=trajectory.task,
             view=view,
             view_text=self.text(point, view),
-            preamble=preamble(trajectory),
+            preamble=preamble(trajectory, point["h"]),
             tools=trajectory.tools or "[]",
         )
 

@@ -55,12 +55,12 @@ def commit_states(trajectory: Trajectory, trajectory_id: str, repository: Reposi
     """Rows of table ``repository_states``, step 0 first. ``StateError``: a commit is missing or cannot be laid out."""
     previous = trajectory.base_commit
     tree = EMPTY_TREE if previous is None else repository.tree_of(previous)
-    rows = [("verified", "the base commit itself" if previous else "before the root commit: no file", previous, tree)]
+    rows = [("verified", "the base commit" if previous else "before the root commit there is no file", previous, tree)]
     problem = ""
     for number, step in enumerate(trajectory.steps, 1):
         commit = read_commit(repository, commit_of(step) or "")
         problem = problem or _contradiction(number, step, commit, previous, tree, repository)
-        verdict = ("divergent", problem) if problem else ("verified", f"the tree of commit {commit.id} itself")
+        verdict = ("divergent", problem) if problem else ("verified", "the commit's own tree")
         rows.append((*verdict, commit.id, commit.tree))
         previous, tree = commit.id, commit.tree
     for number, (status, reason, id_, state) in enumerate(rows):

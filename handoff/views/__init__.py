@@ -49,9 +49,9 @@ PREAMBLE = _PREAMBLE.format(somebody="another agent", they="that agent", their="
 """Every successor of an agent gets this first, also under ``repo``."""
 
 
-def preamble(trajectory: Trajectory) -> str:
+def preamble(trajectory: Trajectory, h: int) -> str:
     """What the successor is told first: that it takes over, from an agent or from a person."""
-    if predecessor_of(trajectory) == "agent":
+    if predecessor_of(trajectory, h) == "agent":
         return PREAMBLE
     return _PREAMBLE.format(somebody="a person", they="that person", their="their")
 

@@ -8,6 +8,7 @@ points have none.
 from __future__ import annotations
 
 from handoff.adapters.git_branch import commit_of
+from handoff.evidence import predecessor_of
 from handoff.trajectory import Step, Trajectory
 
 HEADER = "# What was handed over here\n\n"
@@ -26,7 +27,7 @@ def render(trajectory: Trajectory, h: int) -> str | None:
 
 def author(trajectory: Trajectory, h: int) -> str | None:
     """Who wrote it: ``human``, or the model of that step. ``None``: the recording does not say."""
-    if trajectory.author == "human":
+    if predecessor_of(trajectory, h) == "person":
         return "human"
     return trajectory.steps[h - 1].model or trajectory.model
 

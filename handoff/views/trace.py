@@ -40,12 +40,12 @@ _rendered: dict[int, tuple[Trajectory, tuple[str, ...]]] = {}
 
 def render(trajectory: Trajectory, h: int) -> str:
     """Steps 1..h. Later steps never enter the text."""
-    return header(trajectory) + "".join(_pieces(trajectory)[:h])
+    return header(trajectory, h) + "".join(_pieces(trajectory)[:h])
 
 
-def header(trajectory: Trajectory) -> str:
+def header(trajectory: Trajectory, h: int) -> str:
     """What stands above the first step."""
-    return HEADER.format(predecessor=predecessor_of(trajectory))
+    return HEADER.format(predecessor=predecessor_of(trajectory, h))
 
 
 def render_steps(steps: Iterable[Step], first: int = 1) -> str:

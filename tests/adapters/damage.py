@@ -103,7 +103,7 @@ def kept_as_run(record: Record) -> bool:
     for run in runs:
         heads, columns = HeadColumns(), StepColumns()
         id_ = trajectory_id(run)
-        columns.add(id_, run.steps, trajectory_keys(run.steps, context=context_of(run.format)))
+        columns.add(id_, run.steps, trajectory_keys(run.steps, context=context_of(run.format, run.source)))
         heads.add(id_, run, file="", record=1, part=1, sha256="")
         assert tuple(read_steps(columns.batch())) == run.steps
         assert [row[0] for row in read_heads(heads.batch())] == [id_]

@@ -10,6 +10,7 @@ import pytest
 
 from handoff.adapters import Record, convert
 from handoff.adapters.codex_calls import answer_in, why_unanswered
+from handoff.adapters.codex_lines import ENCRYPTED
 from handoff.errors import RecordError
 from handoff.framing import SourceFile
 from handoff.framing.losses import REPEATED
@@ -340,6 +341,13 @@ def test_T7_a_summary_may_stand_in_the_new_history_alone() -> None:
     assert [(m.role, m.text) for m in run.steps[0].after] == [("context_summary", summary), ("user", "Go.")]
 
 
+def test_T7_a_summary_that_only_the_provider_can_read_is_told() -> None:
+    history = [{"type": "compaction", "encrypted_content": "gAAAA"}]
+    record = rollout(USER, says("One."), {"compacted": {"message": "", "replacement_history": history}}, says("Two."))
+    assert (read(record).steps[0].boundary, read(record).steps[0].after) == ("compaction", ())
+    assert ("$[type=compacted].payload.replacement_history[].encrypted_content", ENCRYPTED) in record.losses()
+
+
 def test_turns_that_were_taken_back_stay() -> None:
     run = read(fixture("rollout.jsonl"))
     assert (run.steps[6].boundary, run.steps[6].text) == ("rollback", "Shall it be in French?")
@@ -386,6 +394,11 @@ def test_T6_a_fork_without_turn_ids_is_cut_by_its_times() -> None:
     assert (run.session, run.continues, run.copied_steps) == ("b", "a", 1)
 
 
+def test_T6_a_fork_that_never_went_on_is_all_copy() -> None:
+    run = read(rollout({"session_meta": {"id": "old"}}, USER, says("One."), meta={"forked_from_id": "old"}))
+    assert (run.continues, run.copied_steps, len(run.steps)) == ("old", 1, 1)
+
+
 def test_T20_a_subagent_names_its_parent_and_its_own_task() -> None:
     run = read(fixture("fork.jsonl"))
     assert run.parent == "019cadf0-5000-7000-8000-000000000001"
@@ -409,6 +422,7 @@ def test_a_session_that_is_opened_again_is_a_boundary() -> None:
         (event("task_complete", error={"codex_error_info": {"other": {}}}), "other", "error"),
         (says("Done.", phase="final_answer"), None, "submitted"),
         (says("Well."), None, None),
+        ({"turn_context": {"model": "m"}}, None, None),
     ],
 )
 def test_how_a_run_ended(last: dict[str, Any], status: str | None, ended: str | None) -> None:

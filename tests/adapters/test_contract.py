@@ -99,7 +99,8 @@ def test_no_secret_and_no_hidden_test_gets_in(name: str, record: Record) -> None
 @each
 def test_nothing_is_claimed_that_the_source_does_not_say(name: str, record: Record) -> None:
     # Nebius rows call the verdict ``target``, Harbor's training rows ``result``.
-    if not re.search(rb'"(?:resolved|target|result)"', record.data):
+    told = record.data + (record.beside(f"{Path(record.file).stem}.json") or b"")
+    if not re.search(rb'"(?:resolved|target|result)"', told):
         assert all(run.outcome.resolved is None for run in convert(record))
     if not re.search(rb"exit.?code|returncode", record.data, re.IGNORECASE):
         assert all(seen.exit_code is None for step in steps_of(record) for seen in step.observations)

@@ -131,6 +131,15 @@ class TestSweAgent:
         value["info"]["exit_status"] = status
         assert convert(Record(json.dumps(value).encode())).outcome.ended == ended
 
+    @pytest.mark.parametrize("bad", [b"\\ud800", b"\xff"])
+    def test_what_is_no_text_in_an_unparsed_field_is_replaced(self, bad: bytes) -> None:
+        """Contents, states and arguments are kept unparsed; a lone surrogate in one of them does not cost the run."""
+        data = (FIXTURES / "sweagent/v1.traj").read_bytes()
+        for old in (b"The last page is lost.", b"-(-n // size)"):
+            assert old in data
+            run = convert(Record(data.replace(old, old[:4] + bad + old[4:])))
+            assert len(run.steps) == 4
+
     def test_the_account_of_losses_is_short(self) -> None:
         """T6: the conversation that every step repeats is no loss; only durations have no home."""
         (record,) = SourceFile(FIXTURES / "sweagent/v1.traj")

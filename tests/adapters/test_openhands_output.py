@@ -151,10 +151,16 @@ def test_events_in_pairs_are_read_in_order() -> None:
     assert read(BENCHMARK, history=pairs).steps == read(BENCHMARK).steps
 
 
-def test_history_may_be_text_in_a_column() -> None:
-    with pytest.raises(RecordError):
-        read(BENCHMARK, history="no list")
-    assert convert(record(SDK))[0].steps[0].actions[0].tool == "terminal"
+@pytest.mark.parametrize("row", [BENCHMARK, RESOLVER, SDK], ids=["benchmark", "resolver", "sdk"])
+def test_history_may_be_text_in_a_column(row: dict[str, Any]) -> None:
+    assert read(row, history=json.dumps(row["history"])).steps == read(row).steps
+
+
+def test_results_of_other_benchmarks_lose_nothing_else() -> None:
+    found = record(BENCHMARK, test_result={"git_patch": {"a": 1}, "report": "none", "score": 3})
+    (run,) = convert(found)
+    assert (run.outcome.patch, run.outcome.resolved) == (None, None)
+    assert found.losses()["$.test_result.report", None] == found.losses()["$.test_result.score", None] == 1
 
 
 def test_events_of_the_sdk_are_read_with_the_row_s_tokens() -> None:

@@ -34,7 +34,16 @@ def run(
     repo: str | None = None,
     base: str | None = None,
     task: str = "Fix it.",
+    task_id: str | None = "o__pager-1",
     outcome: Outcome | None = None,
 ) -> Trajectory:
     """A recorded run of these steps."""
-    return Trajectory(format="chat", task=task, repo=repo, base_commit=base, steps=steps, outcome=outcome or Outcome())
+    return Trajectory(
+        format="chat",
+        task=task,
+        task_id=task_id,
+        repo=repo,
+        base_commit=base,
+        steps=steps,
+        outcome=outcome or Outcome(),
+    )

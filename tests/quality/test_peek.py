@@ -37,6 +37,12 @@ def test_the_run_that_listed_every_ref_and_was_shown_the_fix_is_leaked() -> None
     assert (row["leak_step"], str(row["leak"])[:5]) == (2, "saw: ")
 
 
+def test_a_session_without_a_task_has_no_solution_to_leak() -> None:
+    """The signal stays; nothing is taken from the run."""
+    found = assess(run(bash("git log --all --oneline", ALL), base=BASE, task_id=None))
+    assert ([s.rule for s in found.signals], found.leak) == (["saw"], None)
+
+
 def test_reading_the_past_is_no_peek() -> None:
     """What HEAD descends from may be read as one likes, also by name."""
     assert not peeks(

@@ -64,6 +64,12 @@ COMMANDS = (
 )
 
 
+UNDATED = {"git show v2.0", "git show --stat FIX"}
+"""Whether this commit is later can be told from its date alone: only a look while HEAD's is not known."""
+NAMING = {"git branch -av", "git reflog", "git diff origin/main..HEAD"}
+"""These name it, or show it among the run's own, in an order that says nothing: a look."""
+
+
 def git(folder: Path, *arguments: str, when: str = "2021-05-07T12:00:00+0200") -> str:
     env = {**os.environ, **WHO, "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when, "GIT_CONFIG_GLOBAL": os.devnull}
     done = subprocess.run(["git", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=True)
@@ -92,7 +98,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str
 def test_whatever_shows_the_fix_is_a_leak_and_nothing_else_was_seen(
     repository: tuple[Path, str, str], command: str, is_base_known: bool
 ) -> None:
-    """The oracle is the answer: does the fix's subject stand in it, or its change? The base is given, or a list tells it."""
+    """The oracle is the answer: the fix's subject stands in it, or its change. HEAD is given, or a list tells it."""
     folder, base, fix = repository
     line = command.replace("FIX", fix[:9]).replace("BASE", base)
     done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
@@ -103,5 +109,30 @@ def test_whatever_shows_the_fix_is_a_leak_and_nothing_else_was_seen(
         steps.insert(0, bash("git log -3", git(folder, "log", "-3")))
     peeks = [s for s in assess(run(*steps, base=base if is_base_known else None)).signals if s.name == "peek"]
     kinds = {signal.rule for signal in peeks}
-    assert bool(kinds & LEAKING) >= shows, done.stdout
+    if command in NAMING or (command in UNDATED and is_base_known):
+        assert kinds == {"looked"}
+    else:
+        assert bool(kinds & LEAKING) >= shows, done.stdout
     assert shows or "saw" not in kinds, done.stdout
+
+
+@pytest.mark.parametrize("command", ["git branch -av", "git for-each-ref", "git show-ref"])
+def test_opening_the_tip_of_another_ref_is_meant(repository: tuple[Path, str, str], command: str) -> None:
+    """Whatever is known of HEAD; opening HEAD itself is not."""
+    folder, base, fix = repository
+    named = bash(command, git(folder, *command.split()[1:]))
+    found = assess(run(named, bash(f"git show {fix[:8]}", git(folder, "show", fix)))).leak
+    assert found is not None
+    assert (found.step, found.rule, found.shown_by) == (2, "meant", (1,))
+    head = bash(f"git show {base[:8]}", git(folder, "show", base))
+    assert assess(run(named, head, base=None if "branch" in command else base)).leak is None
+
+
+def test_opening_an_older_commit_of_a_wide_list_is_no_leak(repository: tuple[Path, str, str]) -> None:
+    """It stands below HEAD, or HEAD is not known."""
+    folder, base, _ = repository
+    older = git(folder, "rev-parse", f"{base}~1")
+    wide = bash("git log --branches --oneline", git(folder, "log", "--oneline", base))
+    shown = bash(f"git show {older[:8]}", git(folder, "show", older))
+    assert assess(run(wide, shown, base=base)).leak is None
+    assert assess(run(wide, shown)).leak is None

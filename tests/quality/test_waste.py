@@ -62,6 +62,7 @@ def test_the_same_call_with_the_same_answer_is_redundant() -> None:
     """Of a validation the counts are the answer, not the seconds it took."""
     again = bash("pytest -q", PASSED.replace("0.1", "9.9"))
     assert found("redundant", bash("pytest -q", PASSED), again) == [(2, "same_call", (1,))]
+    assert found("redundant", bash("pytest -q", FAILED, 1), bash("pytest -q", FAILED, 1)) == [(2, "same_call", (1,))]
     assert found("redundant", bash("grep -rn x src", "a:1"), bash("grep -rn x src", "a:1")) == [(2, "same_call", (1,))]
     assert not found("redundant", bash("pytest -q", PASSED), edit("src/a.py", "1", "3"), again)
     assert not found("redundant", bash("pytest -q", PASSED), bash("pytest -q", FAILED, 1))

@@ -23,6 +23,8 @@ from handoff.states.repositories import Repositories, run_git
 from handoff.trajectory import Trajectory
 from tests.states.histories import HARD, PERSON, Made, make
 
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "git_branch"
+
 A, B, C = ({b"a.py": ("100644", text)} for text in (b"a = 1\n", b"a = 2\n", b"a = 3\n"))
 
 
@@ -69,6 +71,13 @@ def test_the_state_of_every_step_is_the_tree_of_its_commit(made: Any) -> None:
     assert [row["commit"] for row in rows] == own
     assert [row["tree"] for row in rows] == [source.tree(id_) for id_ in own]
     assert {row["status"] for row in rows} == {"verified"}
+
+
+def test_the_fixture_of_the_format_is_what_is_written(made: Any) -> None:
+    """Byte for byte, whatever machine made it."""
+    source = made(*HARD, main=7, hard=9)
+    data = msgspec.json.format(msgspec.json.encode(source.read("hard", base=source.ids[0])))
+    assert data + b"\n" == (FIXTURES / "every_kind.json").read_bytes()
 
 
 def test_a_step_has_one_key_for_each_file_that_its_commit_touched(made: Any) -> None:
@@ -255,7 +264,8 @@ def test_a_branch_that_programs_alone_wrote_is_an_agent_s(
     source = made(Made(A), Made(B, author=authors[0]), Made(C, author=authors[1]), main=0, work=2)
     run = trajectory_of(source.read("work"))
     assert (run.author, run.agent) == (author, agent)
-    assert ("dependabot" in run.source) == authors[0].startswith("dependabot")
+    programs = ["[bot]" in name or "noreply@a" in name for name in authors]
+    assert [step.model is not None for step in run.steps] == programs
 
 
 def test_a_program_that_helped_is_named(made: Any) -> None:

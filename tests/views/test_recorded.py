@@ -7,6 +7,7 @@ import pytest
 
 from handoff.errors import InputError
 from handoff.evidence import gather_evidence
+from handoff.points import find_handoff_points
 from handoff.trajectory import Action, Message, Observation, Step, Trajectory
 from handoff.views import ALL_VIEWS, PREAMBLE, VIEWS, author_of, preamble, render_view, view_row, views_at
 
@@ -75,6 +76,15 @@ def test_a_person_s_notes_are_the_messages_of_the_commits_so_far() -> None:
     assert author_of("recorded", BRANCH, 2) == "human"
 
 
+def test_on_a_shared_branch_the_work_is_an_agent_s_until_a_person_commits() -> None:
+    """Point by point: a program that wrote every commit so far is the predecessor."""
+    first = msgspec.structs.replace(BRANCH.steps[0], model="copilot")
+    shared = msgspec.structs.replace(BRANCH, steps=(first, *BRANCH.steps[1:]))
+    assert [author_of("recorded", shared, h) for h in (1, 2)] == ["copilot", "human"]
+    assert preamble(shared, 1) == PREAMBLE != preamble(shared, 2)
+    assert [point.author for point in find_handoff_points(shared, "t_1", None)] == ["agent", "human"]
+
+
 def test_a_row_of_it_keeps_no_text_and_its_id_is_the_point_s() -> None:
     """The text is in the recording; the ids of the other views of the point stay what they were."""
     row = view_row("p_1", "recorded", render_view("recorded", RUN, 2), author="model-b")
@@ -87,8 +97,8 @@ def test_a_row_of_it_keeps_no_text_and_its_id_is_the_point_s() -> None:
 
 
 def test_a_successor_is_told_whether_it_takes_over_from_an_agent_or_a_person() -> None:
-    assert preamble(RUN) == PREAMBLE
-    assert "a person began" in preamble(BRANCH)
+    assert preamble(RUN, 2) == PREAMBLE
+    assert "a person began" in preamble(BRANCH, 2)
     for view in ("trace", "summary", "structured"):
         of_agent, of_person = (render_view(view, run, 2, gather_evidence(run, 2, None)) for run in (RUN, BRANCH))
         assert "previous agent" in of_agent
