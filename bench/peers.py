@@ -1,12 +1,13 @@
 """Raw records → tables with keys, beside the Agent Data Protocol's way from raw to standard to training text.
 
-    python -m bench.peers                # a stand-in for the project: our own code of the same shape, generated rows
+    python -m bench.peers                # a stand-in for the project: our own code of its shape, generated rows
     python -m bench.peers --adp FOLDER   # the project itself: a copy of its repository, its own sample records
 
-With ``--adp`` its scripts run unchanged, one after the other in one process, with the arguments that its documents
-give; imports are over before the clock starts. What they import for web pages and for the tools' descriptions
-(browsergym, litellm) is replaced by empty names: no record here has a web page, and it only makes them faster. Records
-that they leave out (unresolved runs, runs without a last submission) are left out for both sides.
+With ``--adp`` its two scripts for OpenHands run unchanged, one after the other in one process, with the arguments that
+its documents give; all imports are over before the clock starts. What they import for web pages and to check tool
+descriptions (browsergym, litellm) is replaced by empty names: no record here has a web page, and it only makes them
+faster. Records that they leave out (unresolved runs, runs without a last submission) are left out on both sides. The
+layout is that of December 2025; the bar is about the project, so the stand-in gets no verdict.
 
 The samples are few, so each is copied: every copy has an id of its own and Python files of its own names, so that
 remembering a command helps no more than it should. Times are CPU time of one process on one core, the best of
@@ -31,7 +32,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from unittest.mock import MagicMock
 
 import orjson
@@ -41,6 +42,10 @@ from bench.ingest import MB, best, chat_row, ours
 
 BAR = 5.0
 
+T = TypeVar("T")
+Way = Callable[[Path, Path], object]
+"""Reads a file of raw lines; writes what it makes of them into a folder."""
+
 
 # -- input ------------------------------------------------------------------------------------------------------
 
@@ -49,7 +54,7 @@ class Sample(NamedTuple):
     """A set of raw records, and the arguments with which the project converts it."""
 
     name: str
-    key: bytes
+    id: bytes
     """The field that names a record."""
     arguments: tuple[str, ...] = ()
 
@@ -61,53 +66,73 @@ SAMPLES = (
 )
 
 
-def copies(rows: list[bytes], key: bytes) -> Iterator[bytes]:
+def copies(rows: list[bytes], id: bytes) -> Iterator[bytes]:
     """The rows over and over, each time as runs on other tasks with other files."""
-    name = re.compile(rb'"%s": ?"' % key)
+    named = re.compile(rb'"%s":"' % id)
     for copy in itertools.count():
         for row in rows:
-            yield name.sub(rb"\g<0>c%d-" % copy, re.sub(rb"\.py\b", b"%d.py" % copy, row), 1)
+            yield named.sub(rb"\g<0>c%d-" % copy, re.sub(rb"\.py\b", b"%d.py" % copy, row), count=1)
+
+
+def write_rows(path: Path, rows: Iterator[bytes], count: int) -> Path:
+    path.write_bytes(b"".join(row + b"\n" for row in itertools.islice(rows, count)))
+    return path
 
 
 # -- the project ------------------------------------------------------------------------------------------------
 
 
-def adp(folder: Path, sample: Sample) -> Callable[[Path, Path], None]:
-    """Its two scripts for ``sample``, as a function from raw lines to lines of training text."""
+def adp(folder: Path, sample: Sample) -> Way:
+    """Its two scripts for ``sample``; the process is theirs from here on."""
     os.chdir(folder)
     os.environ["MY_DATASET"] = sample.name
-    sys.path[:0] = [str(folder), str(folder / "datasets" / sample.name)]
-    litellm, actions, pages = (
-        ModuleType(name) for name in ("litellm", "browsergym.core.action.highlevel", "scripts.html_to_axtree")
-    )
-    vars(litellm).update(ChatCompletionToolParam=dict, ChatCompletionToolParamFunctionChunk=dict)
-    vars(actions).update(HighLevelActionSet=MagicMock)
-    vars(pages).update(HTMLToAXTree=MagicMock)
-    for module in (litellm, actions, pages):
-        sys.modules[module.__name__] = module
-    for parent in ("browsergym", "browsergym.core", "browsergym.core.action"):
-        sys.modules[parent] = ModuleType(parent)
+    data = folder / "datasets" / sample.name
+    sys.path[:0] = [str(folder), str(data)]
+    absent: dict[str, dict[str, object]] = {
+        "browsergym": {},
+        "browsergym.core": {},
+        "browsergym.core.action": {},
+        "browsergym.core.action.highlevel": {"HighLevelActionSet": MagicMock},
+        "litellm": {"ChatCompletionToolParam": dict, "ChatCompletionToolParamFunctionChunk": dict},
+        "scripts.html_to_axtree": {"HTMLToAXTree": MagicMock},
+    }
+    for name, values in absent.items():
+        sys.modules[name] = module = ModuleType(name)
+        vars(module).update(values)
 
     def convert(raw: Path, out: Path) -> None:
-        script(folder / "datasets" / sample.name / "raw_to_standardized.py", raw, out / "standard.jsonl")
-        arguments = ("--is_web=no", *sample.arguments)
-        script(
-            folder / "agents" / "openhands" / "std_to_sft.py", out / "standard.jsonl", out / "tuning.jsonl", *arguments
-        )
+        script(data / "raw_to_standardized.py", raw, out / "standard.jsonl")
+        tuning = folder / "agents" / "openhands" / "std_to_sft.py"
+        script(tuning, out / "standard.jsonl", out / "tuning.jsonl", "--is_web=no", *sample.arguments)
 
     return convert
 
 
 def script(path: Path, source: Path, target: Path, *arguments: str) -> None:
     """What ``python path arguments < source > target`` does, without starting Python."""
-    saved = sys.argv, sys.stdin
+    before = sys.argv, sys.stdin
     with source.open(encoding="utf-8") as lines, target.open("w", encoding="utf-8") as out:
         sys.argv, sys.stdin = [str(path), *arguments], lines
         try:
             with contextlib.redirect_stdout(out):
                 runpy.run_path(str(path), run_name="__main__")
         finally:
-            sys.argv, sys.stdin = saved
+            sys.argv, sys.stdin = before
+
+
+def kept(rows: list[bytes], scratch: Path, folder: Path, sample: Sample) -> list[bytes]:
+    """The records that the scripts do not leave out."""
+    convert, found = adp(folder, sample), []
+    for row in rows:
+        convert(write_rows(scratch / "one.jsonl", iter([row]), 1), scratch)
+        if converted(scratch):
+            found.append(row)
+    return found
+
+
+def converted(out: Path) -> int:
+    """Lines of training text; ``null`` stands for a run that failed."""
+    return sum(line != b"null" for line in (out / "tuning.jsonl").read_bytes().splitlines())
 
 
 # -- the stand-in -----------------------------------------------------------------------------------------------
@@ -137,8 +162,8 @@ class Raw(BaseModel):
     messages: list[Message]
 
 
-class Api(BaseModel):
-    kind: Literal["api"] = "api"
+class Tool(BaseModel):
+    kind: Literal["tool"] = "tool"
     function: str
     arguments: dict[str, Any]
     description: str | None = None
@@ -152,24 +177,24 @@ class Code(BaseModel):
 
 
 class Said(BaseModel):
-    kind: Literal["message"] = "message"
+    kind: Literal["said"] = "said"
     content: str
 
 
 class Seen(BaseModel):
-    kind: Literal["text"] = "text"
+    kind: Literal["seen"] = "seen"
     content: str
     source: Literal["user", "environment"]
 
 
 class Standard(BaseModel):
     id: str
-    content: list[Api | Code | Said | Seen]
+    content: list[Tool | Code | Said | Seen]
     details: dict[str, str]
 
 
 def stand_in(raw: Path, out: Path) -> None:
-    """Raw → standard → training text as that project does it: a model per event, a file of lines between the stages."""
+    """Raw → standard → training text: a model for every event, a file of lines between the stages."""
     with raw.open(encoding="utf-8") as lines, (out / "standard.jsonl").open("w", encoding="utf-8") as standard:
         for line in lines:
             print(standardized(Raw(**json.loads(line))).model_dump_json(), file=standard)
@@ -179,46 +204,45 @@ def stand_in(raw: Path, out: Path) -> None:
 
 
 def standardized(row: Raw) -> Standard:
-    content: list[Api | Code | Said | Seen] = []
+    content: list[Tool | Code | Said | Seen] = []
     for message in row.messages:
+        text = message.content or ""
         if message.role != "assistant":
-            content.append(
-                Seen(content=message.content or "", source="environment" if message.role == "tool" else "user")
-            )
+            content.append(Seen(content=text, source="environment" if message.role == "tool" else "user"))
         elif not message.tool_calls:
-            content.append(Said(content=message.content or ""))
-        for call in message.tool_calls or []:
+            content.append(Said(content=text))
+        for call in message.tool_calls or ():
             arguments = json.loads(call.function.arguments)
             if call.function.name == "bash":
-                content.append(Code(language="bash", content=arguments["command"], description=message.content))
+                content.append(Code(language="bash", content=arguments["command"], description=text))
             else:
-                content.append(Api(function=call.function.name, arguments=arguments, description=message.content))
+                content.append(Tool(function=call.function.name, arguments=arguments, description=text))
     return Standard(id=row.instance_id, content=content, details={"resolved": str(row.resolved)})
 
 
 def conversation(run: Standard) -> dict[str, Any]:
-    turns = []
-    for event in run.content:
-        if isinstance(event, Seen):
-            turns.append({"from": "human", "value": event.content})
-        elif isinstance(event, Said):
-            turns.append({"from": "gpt", "value": event.content})
-        else:
-            name, values = (
-                ("execute_bash", {"command": event.content})
-                if isinstance(event, Code)
-                else (event.function, event.arguments)
-            )
-            text = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
-            turns.append({"from": "gpt", "value": f"{event.description}\n\n<function={name}>\n{text}</function>"})
-    return {"id": run.id, "conversations": turns}
+    return {"id": run.id, "conversations": [turn(event) for event in run.content]}
+
+
+def turn(event: Tool | Code | Said | Seen) -> dict[str, str]:
+    match event:
+        case Seen():
+            return {"from": "human", "value": event.content}
+        case Said():
+            return {"from": "gpt", "value": event.content}
+        case Code():
+            name, values = "execute_bash", {"command": event.content}
+        case Tool():
+            name, values = event.function, event.arguments
+    text = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return {"from": "gpt", "value": f"{event.description}\n\n<function={name}>\n{text}</function>"}
 
 
 # -- both ways --------------------------------------------------------------------------------------------------
 
 
 class Taken(NamedTuple):
-    """CPU seconds of one way on one file, and how many runs came out."""
+    """What one way took for a file."""
 
     seconds: float
     runs: int
@@ -233,69 +257,44 @@ def time_stand_in(raw: Path, out: Path, repeats: int) -> Taken:
 
 
 def time_ours(raw: Path, out: Path, repeats: int) -> Taken:
-    report = ours(raw, out / "lake")
-    return Taken(clocked(lambda raw, out: ours(raw, out / "lake"), raw, out, repeats), report.trajectories)
+    def ingest(raw: Path, out: Path) -> int:
+        return ours(raw, out / "lake").trajectories
+
+    return Taken(clocked(ingest, raw, out, repeats), ingest(raw, out))
 
 
 def time_parsing(raw: Path, out: Path, repeats: int) -> Taken:
-    return Taken(clocked(lambda raw, _: parse_only(raw), raw, out, repeats), 0)
+    def parse(raw: Path, _: Path) -> int:
+        return len([orjson.loads(line) for line in raw.read_bytes().splitlines()])
+
+    return Taken(clocked(parse, raw, out, repeats), parse(raw, out))
 
 
-def clocked(work: Callable[[Path, Path], object], raw: Path, out: Path, repeats: int) -> float:
-    """CPU time of ``work``, once all that it imports is there."""
-    first = out / "first.jsonl"
-    first.write_bytes(raw.read_bytes().splitlines(keepends=True)[0])
-    work(first, out)
-    return best(lambda: work(raw, out), repeats)
+def clocked(way: Way, raw: Path, out: Path, repeats: int) -> float:
+    """CPU time of ``way``, once all that it imports is there."""
+    way(write_rows(out / "first.jsonl", iter(raw.read_bytes().splitlines()), 1), out)
+    return best(lambda: way(raw, out), repeats)
 
 
-def parse_only(raw: Path) -> None:
-    for line in raw.read_bytes().splitlines():
-        orjson.loads(line)
-
-
-def converted(out: Path) -> int:
-    return sum(line != b"null" for line in (out / "tuning.jsonl").read_bytes().splitlines())
-
-
-def fresh(work: Callable[..., Taken], *arguments: object) -> Taken:
+def fresh(work: Callable[..., T], *arguments: object) -> T:
     """``work`` in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
 
-def compare(
-    name: str, peer: str, raw: Path, out: Path, repeats: int, work: Callable[..., Taken], *more: object
-) -> bool:
-    theirs, mine = fresh(work, raw, out, repeats, *more), fresh(time_ours, raw, out, repeats)
+def compare(name: str, raw: Path, repeats: int, peer: str, way: Callable[..., Taken], *more: object) -> float:
+    """Prints both ways' cost of a run; how many times the peer's is ours."""
+    out = raw.parent
+    theirs, mine = fresh(way, raw, out, repeats, *more), fresh(time_ours, raw, out, repeats)
     limit = fresh(time_parsing, raw, out, repeats)
-    rows = len(raw.read_bytes().splitlines())
-    ratio = theirs.seconds / mine.seconds
-    is_met = ratio >= BAR and theirs.runs == mine.runs == rows
+    if not theirs.runs == mine.runs == limit.runs:
+        raise SystemExit(f"{name}: of {limit.runs} records {peer} converted {theirs.runs}, we {mine.runs}")
     print(
-        f"{name:<16.16} {rows:4d} runs {raw.stat().st_size / MB:5.1f} MB   {peer} {1000 * theirs.seconds / rows:6.2f}"
-        f"   ours {1000 * mine.seconds / rows:6.2f} ms a run   {ratio:4.1f} times (bar {BAR:.0f}:"
-        f" {'met' if is_met else 'MISSED'})   ours/orjson {limit.seconds / mine.seconds:.3f}"
+        f"{name.split('_')[0]:<10} {mine.runs:4d} runs {raw.stat().st_size / MB:5.1f} MB"
+        f"   {peer} {1000 * theirs.seconds / mine.runs:6.2f}   ours {1000 * mine.seconds / mine.runs:6.2f} ms a run"
+        f"   {theirs.seconds / mine.seconds:4.1f} times   ours/orjson {limit.seconds / mine.seconds:.3f}"
     )
-    if not theirs.runs == mine.runs == rows:
-        print(f"{name}: of {rows} records {peer} converted {theirs.runs} and we {mine.runs}")
-    return is_met
-
-
-def kept(rows: list[bytes], scratch: Path, folder: Path, sample: Sample) -> list[bytes]:
-    """The records that the project's scripts do not leave out."""
-    raw = scratch / "one.jsonl"
-    found = []
-    for row in rows:
-        raw.write_bytes(row + b"\n")
-        if fresh(time_adp, raw, scratch, 1, folder, sample).runs:
-            found.append(row)
-    return found
-
-
-def write_rows(path: Path, rows: Iterator[bytes], count: int) -> Path:
-    path.write_bytes(b"".join(row + b"\n" for row in itertools.islice(rows, count)))
-    return path
+    return theirs.seconds / mine.seconds
 
 
 def main() -> int:
@@ -306,22 +305,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    met = []
     with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
+        raw = Path(name) / "raw.jsonl"
         if not options.adp:
-            print("the peer is a stand-in: our own code of its shape (a pydantic model per event), not the project")
             rng = random.Random(options.seed)
-            raw = write_rows(scratch / "raw.jsonl", (chat_row(rng, n) for n in itertools.count()), options.runs)
-            met.append(compare("chat rows", "stand-in", raw, scratch, options.repeats, time_stand_in))
-        else:
-            folder = options.adp.resolve()
-            for sample in SAMPLES:
-                rows = orjson.loads((folder / "datasets" / sample.name / "sample_raw.json").read_bytes())
-                lines = kept([orjson.dumps(row) for row in rows], scratch, folder, sample)
-                raw = write_rows(scratch / "raw.jsonl", copies(lines, sample.key), options.runs)
-                met.append(compare(sample.name, "ADP", raw, scratch, options.repeats, time_adp, folder, sample))
-    return 0 if all(met) else 1
+            write_rows(raw, (chat_row(rng, number) for number in itertools.count()), options.runs)
+            compare("generated", raw, options.repeats, "stand-in", time_stand_in)
+            print(f"the stand-in is our own code of the project's shape; the bar ({BAR:.0f} times) is for --adp")
+            return 0
+        folder, ratios = options.adp.resolve(), []
+        for sample in SAMPLES:
+            rows = orjson.loads((folder / "datasets" / sample.name / "sample_raw.json").read_bytes())
+            lines = fresh(kept, [orjson.dumps(row) for row in rows], raw.parent, folder, sample)
+            write_rows(raw, copies(lines, sample.id), options.runs)
+            ratios.append(compare(sample.name, raw, options.repeats, "ADP", time_adp, folder, sample))
+    is_met = min(ratios) >= BAR
+    print(f"least of the sets: {min(ratios):.1f} times (bar {BAR:.0f}: {'met' if is_met else 'MISSED'})")
+    return 0 if is_met else 1
 
 
 if __name__ == "__main__":

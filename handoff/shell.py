@@ -336,6 +336,7 @@ class _Draft:
 
 _PLAIN_VALUE = re.compile(r"[\w./:@%+,=-]*")
 """Values of variables that the shell neither splits nor expands."""
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.A)
 _SETTING = frozenset(("read", "mapfile", "readarray", "unset", "getopts", "source", ".", "eval", "let"))
 """Programs that may set any variable."""
 _LEAVING = re.compile(rb"\b(?:break|continue|return|exit)\b")
@@ -527,7 +528,13 @@ class _Walk:
     ) -> None:
         draft = self._draft(connector, scope, conditional, pipeline)
         self._substitutions(node, scope, conditional)
+        start = end = -1
         for child in node.children:
+            if child.start_byte == end and draft.words:  # the grammar cuts `$a/$b.py` in two
+                draft.words[-1] = self._glued(start, child.end_byte)
+                end = child.end_byte
+                continue
+            start, end = child.start_byte, child.end_byte
             match child.type:
                 case "variable_assignment" if node.type == "command":
                     self._assignment(child, draft)
@@ -714,6 +721,14 @@ class _Walk:
         if not self.values or len(names) != 1 or names[0].type != "variable_name" or node.child_count > 3:
             return None
         return self.values.get(self.text(names[0]))
+
+    def _glued(self, start: int, end: int) -> Word:
+        """A word that the grammar took for several."""
+        text = self.source[start:end].decode("utf-8", "replace")
+        names = [match[1] or match[2] for match in _VARIABLE.finditer(text)]
+        if _PLAIN_VALUE.fullmatch(_VARIABLE.sub("", text)) and all(name in self.values for name in names):
+            return Word(_VARIABLE.sub(lambda match: self.values[match[1] or match[2]], text))
+        return Word(text, False)
 
     def _string(self, node: tree_sitter.Node, text: str) -> Word:
         """A word in double quotes."""

@@ -52,7 +52,8 @@ _REFUSAL = re.compile(f"{_PREFIX}(?:{_REFUSED})", re.X)
 _FAILED_RESULT = re.compile(r'\A\s*\[?\{[^{}]{0,2000}"success":\s*false\b')
 _DONE = re.compile(
     r"\A\s*(?:OBSERVATION:\s*)?(?:The file .{1,500} has been (?:edited|updated|created)"
-    r"|File (?:created|updated|written)|Success\. Updated|Text replaced|Replaced \d+ occ|Successfully |Edit applied|Applied edit)",
+    r"|File (?:created|updated|written)|Success\. Updated|Text replaced|Replaced \d+ occ|Successfully |Edit applied"
+    r"|Applied edit)",
     re.S,
 )
 _LATER_REFUSAL = re.compile(

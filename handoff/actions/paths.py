@@ -74,7 +74,7 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
     if path.startswith("/"):
         full = posixpath.normpath("/" + path.lstrip("/"))
     elif path.startswith(("~", "$")):
-        return path
+        return path.rstrip("/") or path
     elif not base:
         if "/" not in path and path not in ("", ".", ".."):
             return path

@@ -292,16 +292,25 @@ _FORMS: tuple[Callable[[str], Summary | None], ...] = (
     *(_go, _tap, _bun, _ava, _tox, _built),
 )
 _OWN: dict[str, Callable[[str], Summary | None]] = {
-    **{
-        "pytest": _pytest,
-        "unittest": _unittest,
-        "django": _unittest,
-        "nose": _unittest,
-        "jest": _jest,
-        "vitest": _jest,
-    },
-    **{"mocha": _mocha, "cargo": _cargo, "go": _go, "mvn": _maven, "gradle": _gradle, "ctest": _ctest, "bun": _bun},
-    **{"dotnet": _dotnet, "deno": _deno, "phpunit": _phpunit, "rspec": _rspec, "mix": _rspec, "ava": _ava},
+    "pytest": _pytest,
+    "unittest": _unittest,
+    "django": _unittest,
+    "nose": _unittest,
+    "jest": _jest,
+    "vitest": _jest,
+    "mocha": _mocha,
+    "cargo": _cargo,
+    "go": _go,
+    "mvn": _maven,
+    "gradle": _gradle,
+    "ctest": _ctest,
+    "bun": _bun,
+    "dotnet": _dotnet,
+    "deno": _deno,
+    "phpunit": _phpunit,
+    "rspec": _rspec,
+    "mix": _rspec,
+    "ava": _ava,
 }
 """The form of a runner, looked for first."""
 _FAILING: dict[Callable[[str], Summary | None], re.Pattern[str]] = {
@@ -318,7 +327,7 @@ _FAILING: dict[Callable[[str], Summary | None], re.Pattern[str]] = {
 
 _LINT_GOOD = re.compile(r"^(?:Success: no issues found|All checks passed!|0 errors, |\u2714 No )", re.M)
 _LINT_BAD = re.compile(
-    r"^(?:Found (?:[1-9]\d{0,8}) errors?\b|\u2716 \d{1,9} problems? \((?:[1-9]\d{0,8}) errors?|(?:[1-9]\d{0,8}) errors?, )",
+    r"^(?:Found [1-9]\d{0,8} errors?\b|\u2716 \d{1,9} problems? \([1-9]\d{0,8} errors?|[1-9]\d{0,8} errors?, )",
     re.M,
 )
 

@@ -214,7 +214,7 @@ class _Talk(Conversation):
     def _refused(self, text: str) -> None:
         if self._is_text or harness.is_review(text):
             self.refuse()
-        self.message("harness", text)
+        self.message("harness", text.removeprefix("OBSERVATION:\n"))
 
     def _answered(self, text: str) -> None:
         tagged = _tagged(text)

@@ -261,8 +261,7 @@ def _reply(talk: Conversation, turn: Turn, model: str | None) -> None:
     actions = []
     for part in parts:
         if part.type == "tool_use":
-            # The file is written with indents; the call was not.
-            arguments, is_text = arguments_of(msgspec.Raw(msgspec.json.format(bytes(part.input), indent=-1)))
+            arguments, is_text = arguments_of(part.input)
             actions.append(Action(call_id=part.id or None, tool=part.name or "", arguments=arguments, is_text=is_text))
     metrics = turn.metrics or Metrics()
     talk.reply(

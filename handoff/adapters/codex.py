@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -34,7 +33,6 @@ from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import REPEATED, UPKEEP
 from handoff.framing.record import Row
-from handoff.identity import canonical_json
 from handoff.trajectory import Action, Boundary, Ending, Message, Outcome, Trajectory, Usage
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -188,12 +186,8 @@ class _Dialogue:
         last, total = info.last_token_usage, bytes(info.total_token_usage)
         if last is None or total == self._total != b"null":
             return
-        usage = Usage(
-            prompt=_count(last.input_tokens),
-            cached=_count(last.cached_input_tokens),
-            completion=_count(last.output_tokens),
-        )
-        if not usage.prompt and not usage.completion:
+        usage = values.tokens(prompt=last.input_tokens, cached=last.cached_input_tokens, completion=last.output_tokens)
+        if usage is None or not (usage.prompt or usage.completion):
             return
         self._total = total
         if self._reply is not None:
@@ -262,7 +256,8 @@ class _Rollout:
         self.copied = 0
         self.is_copy = False
         """True in the lines that a fork repeats from the session it forked from."""
-        self.rolled_back: list[list[int | None]] = []
+        self.rolled_back: list[str] = []
+        """``step:turns``, the last step before turns were taken back and how many."""
 
     def read(self, format_: str) -> Trajectory:
         """The run; ``RecordError`` when it holds no reply, or no task."""
@@ -524,7 +519,7 @@ class _Rollout:
 
     def _rolled_back(self, event: lines.RolledBack) -> None:
         self.dialogue.boundary("rollback")
-        self.rolled_back.append([self.dialogue.steps, values.whole(event.num_turns)])
+        self.rolled_back.append(f"{self.dialogue.steps}:{values.whole(event.num_turns) or '?'}")
 
     def _context_compacted(self, event: lines.Event) -> None:
         self.dialogue.boundary("compaction")
@@ -585,31 +580,27 @@ class _Rollout:
             continues=session.forked_from_id or None,
             copied_steps=self.copied,
             outcome=Outcome(exit_status=self.status, ended=ended),
-            source=canonical_json(self._facts(session, git)).decode(),
+            source=self._facts(session, git),
         )
 
-    def _facts(self, session: lines.Session, git: lines.Git) -> dict[str, Any]:
-        """Short facts that have no field of their own."""
+    def _facts(self, session: lines.Session, git: lines.Git) -> str:
+        """What has no field of its own."""
         origin = session.source.subagent if isinstance(session.source, lines.Origin) else session.source
         base = session.history_base or lines.Base()
-        texts = {
-            "cli_version": session.cli_version,
-            "originator": session.originator,
-            "source": (origin.other or "subagent") if isinstance(origin, lines.Subagent) else origin,
-            "cwd": session.cwd,
-            "branch": git.branch,
-            "model_provider": session.model_provider,
-            "effort": self.effort,
-            "nickname": session.agent_nickname,
-            "role": session.agent_role,
-        }
-        facts = {key: text for key, text in texts.items() if isinstance(text, str) and 0 < len(text) < 500}
-        others = {
-            "history_end": values.whole(base.end_ordinal_exclusive),
-            "rolled_back": self.rolled_back,
-            "repairs": self.record.repairs,
-        }
-        return facts | {key: value for key, value in others.items() if value}
+        return values.facts(
+            cli_version=session.cli_version,
+            originator=session.originator,
+            source=(origin.other or "subagent") if isinstance(origin, lines.Subagent) else origin,
+            cwd=session.cwd,
+            branch=git.branch,
+            model_provider=session.model_provider,
+            effort=self.effort,
+            nickname=session.agent_nickname,
+            role=session.agent_role,
+            history_end=values.whole(base.end_ordinal_exclusive),
+            rolled_back=" ".join(self.rolled_back),
+            repairs=self.record.repairs,
+        )
 
 
 _Reader = tuple[Any, Callable[[_Rollout, Any], None]]
@@ -700,18 +691,5 @@ def _made(id_: Any) -> float | None:
 
 def _is_before(stamp: Any, other: Any) -> bool:
     """False where either is no time."""
-    first, second = _time(stamp), _time(other)
+    first, second = values.moment(stamp), values.moment(other)
     return first is not None and second is not None and first < second
-
-
-def _time(stamp: Any) -> float | None:
-    try:
-        time = datetime.fromisoformat(stamp)
-        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _count(value: Any) -> int | None:
-    number = values.whole(value)
-    return number if number is not None and number >= 0 else None

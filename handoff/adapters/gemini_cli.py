@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -36,7 +35,6 @@ from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
-from handoff.identity import canonical_json
 from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Trajectory, Usage
 
 
@@ -287,12 +285,6 @@ class _Session:
                 field="$.messages" if self.record.form == "json" else "$",
                 remedy="The session ended before its first reply; leave the file out.",
             )
-        texts = {"projectHash": header.projectHash, "startTime": header.startTime, "kind": header.kind}
-        facts: dict[str, Any] = {k: v for k, v in texts.items() if isinstance(v, str) and 0 < len(v) < 200}
-        if header.directories:
-            facts["directories"] = [name[:500] for name in header.directories[:20]]
-        if self.record.repairs:
-            facts["repairs"] = self.record.repairs
         return Trajectory(
             format=format_,
             task=task,
@@ -302,7 +294,13 @@ class _Session:
             steps=steps,
             session=self.session_id or header.sessionId or None,
             outcome=Outcome(exit_status=status, ended=ending),
-            source=canonical_json(facts).decode(),
+            source=values.facts(
+                projectHash=header.projectHash,
+                startTime=header.startTime,
+                kind=header.kind,
+                directories=" ".join(header.directories or ()),
+                repairs=self.record.repairs,
+            ),
         )
 
     def _converse(self) -> tuple[str | None, Ending | None]:
@@ -443,9 +441,9 @@ def _keep_results(earlier: Turn, turn: Turn) -> None:
 def _batches(calls: list[Call]) -> list[list[Call]]:
     """Calls by reply: one made after a result of the batch came is not of it."""
     found: list[list[Call]] = []
-    first_result: int | None = None
+    first_result: float | None = None
     for call in calls:
-        made, done = _made(call.id), _milliseconds(call.timestamp)
+        made, done = _made(call.id), values.moment(call.timestamp)
         if not found or (made is not None and first_result is not None and made > first_result):
             found.append([])
             first_result = None
@@ -477,10 +475,10 @@ def _usage(tokens: Tokens | None) -> Usage | None:
     """Thoughts are counted apart from the reply here; both are tokens that the model wrote."""
     if tokens is None:
         return None
-    prompt, cached, said, thought = (_count(n) for n in (tokens.input, tokens.cached, tokens.output, tokens.thoughts))
-    if not prompt and not said and not thought:
-        return None
-    return Usage(prompt=prompt, cached=cached, completion=None if said is None else said + (thought or 0))
+    said, thought = values.whole(tokens.output), values.whole(tokens.thoughts)
+    completion = None if said is None else said + (thought or 0)
+    usage = values.tokens(prompt=tokens.input, cached=tokens.cached, completion=completion)
+    return usage if usage is not None and (usage.prompt or usage.completion) else None
 
 
 def _parts(content: Content) -> list[Part]:
@@ -551,20 +549,7 @@ def _exit_code(value: str | None) -> int | None:
     return harness.known_code(int(value)) if value is not None and re.fullmatch(r"-?\d{1,9}", value) else None
 
 
-def _made(call_id: str | None) -> int | None:
-    """When a call was made: clients write the milliseconds into its id."""
+def _made(call_id: str | None) -> float | None:
+    """When a call was made, in seconds since 1970: clients write the milliseconds into its id."""
     found = _MADE.search(call_id[:300]) if call_id else None
-    return int(found[1]) if found else None
-
-
-def _milliseconds(stamp: Any) -> int | None:
-    try:
-        time = datetime.fromisoformat(stamp)
-        return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp() * 1_000)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _count(value: Any) -> int | None:
-    number = values.whole(value)
-    return number if number is not None and number >= 0 else None
+    return int(found[1]) / 1_000 if found else None

@@ -183,8 +183,14 @@ class _Thread:
 
     @property
     def task(self) -> str:
-        """The first thing that was asked; empty when nothing was."""
-        return next((message.text for message in self.talk.preamble if message.role == "user"), "")
+        """The first thing that was asked, after the examples; empty when nothing was."""
+        asked = ""
+        for message in self.talk.preamble:
+            if message.role == "harness":
+                asked = ""
+            elif message.role == "user" and not asked:
+                asked = message.text
+        return asked
 
 
 class _Known(NamedTuple):
@@ -234,8 +240,7 @@ class _Sample:
             self._add(self.main, known, present)
         found = [self.main, *self.children.values()]
         for thread in found:
-            for call_id in [call_id for call_id in thread.open if call_id in self.answers]:
-                self._answer(thread, call_id, *self.answers[call_id])
+            self._settle(thread)
         return found
 
     # -- events ---------------------------------------------------------------------------------
@@ -261,6 +266,7 @@ class _Sample:
             elif kind == "subtask" and event.events:
                 self._events(event.events, self._begin(f"{inside}/{len(self.children)}", inside, event.name), None)
             elif kind == "compaction" and inside is not None:
+                self._settle(self._thread(inside))
                 self._thread(inside).talk.boundary("compaction")
             elif kind not in _KNOWN:
                 self.record.lost(f"$.events[event={kind}]")
@@ -321,6 +327,7 @@ class _Sample:
         # A handoff lets another agent go on in the same conversation: then the reply is in the final messages.
         thread = self.main if key in self.last else self._thread(owner)
         self._heard(thread, event)
+        self._settle(thread)
         if thread.tools is None:
             thread.tools = self._tools(event.tools)
         thread.taken[key] += 1
@@ -352,6 +359,12 @@ class _Sample:
         for number, raw in enumerate(found[same:], same):
             thread.keys.append(self._add(thread, self._know(raw, number), thread.present))
         thread.input = found
+
+    def _settle(self, thread: _Thread) -> None:
+        """Answer the calls whose result never came into the context from what their events say."""
+        for call_id in [call_id for call_id in thread.open if call_id in self.answers]:
+            thread.taken["tool", "", (call_id,)] += 1
+            self._answer(thread, call_id, *self.answers[call_id])
 
     def _referred(self, ranges: list[tuple[int, int]]) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []

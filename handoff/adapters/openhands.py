@@ -92,14 +92,16 @@ class Spending:
         self.usage: dict[str, Usage] = {}
         self.model: dict[str, str] = {}
         self.cost: dict[str, float] = {}
-        self.in_order: list[float | None] = []
+        is_nameless = len(metrics) == 1 and not metrics[0].token_usages
+        self.in_order = _prices(metrics[0]) if is_nameless else []
+        """Prices without ids, as the oldest versions write them; they can only be those of all replies, or nobody's."""
         self.total: float | None = None
         for part in metrics:
             self._add(part)
 
     def _add(self, metrics: Metrics) -> None:
         counts = metrics.token_usages or []
-        prices = [values.real(c.cost if isinstance(c, Cost) else c) for c in metrics.costs or ()]
+        prices = _prices(metrics)
         total = values.real(metrics.accumulated_cost)
         if total:  # 0 is an unpriced model
             self.total = (self.total or 0.0) + total
@@ -119,7 +121,10 @@ class Spending:
             for count, price in zip(counts, prices, strict=True):
                 if count.response_id and price is not None:
                     self.cost[count.response_id] = price
-        self.in_order += prices
+
+
+def _prices(metrics: Metrics) -> list[float | None]:
+    return [values.real(price.cost if isinstance(price, Cost) else price) for price in metrics.costs or ()]
 
 
 class Run:

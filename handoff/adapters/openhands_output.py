@@ -118,7 +118,10 @@ class OpenHandsOutput:
         result = record.field("test_result", TestResult) or TestResult()
         report = record.under(result.report, Report, "$.test_result.report") if is_given(result.report) else None
         report = report or record.field("report", Report) or Report()
-        patch = result.git_patch if isinstance(result.git_patch, str) else None
+        patch = result.git_patch
+        if not isinstance(patch, str | None):
+            record.lost("$.test_result.git_patch")
+            patch = None
         instance_id = record.text("instance_id")
         instruction = record.text("instruction") or ""
         run.facts |= {

@@ -476,11 +476,14 @@ class _Reader:
         action = Action(call_id=event.tool_call_id, tool=tool, arguments=arguments, is_text=is_text)
         self.run.reply("", actions=(action,), timestamp=values.stamp(first.timestamp))
         if event.status in ("completed", "failed"):
-            output = event.raw_output if is_given(event.raw_output) else event.content
-            is_text = bytes(output)[:1] == b'"'
-            text = self.record.under(output, str, self.path) if is_text else json_text(output, self.record)
-            known = text if is_given(output) and text else ""
-            self.talk.result(event.tool_call_id, known, error=values.flag(event.is_error))
+            text = self._text(event.raw_output) or self._text(event.content)
+            self.talk.result(event.tool_call_id, text, error=values.flag(event.is_error))
+
+    def _text(self, raw: msgspec.Raw) -> str:
+        """A string's own text, the JSON of anything else."""
+        if bytes(raw)[:1] == b'"':
+            return self.record.under(raw, str, self.path) or ""
+        return json_text(raw, self.record) if is_given(raw) else ""
 
     def _speak(self, event: Spoken) -> None:
         message = event.llm_message or Message()

@@ -203,7 +203,7 @@ class _Session:
                 remedy="The session ended before anything happened; leave the file out.",
             )
         header = self.header
-        origin = _SESSION.search((header.parent_session or header.branched_from or "")[-42:])
+        origin = _SESSION.search((header.parent_session or header.branched_from or "")[-50:])
         return Trajectory(
             format=format_,
             task=asked[0],

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -109,6 +110,15 @@ def stamp(value: Any) -> str | None:
     if number is None:
         return None
     return str(int(number)) if isinstance(value, int) else repr(number)
+
+
+def moment(value: Any) -> float | None:
+    """Seconds since 1970 of a time in ISO 8601, in UTC where it names no zone; ``None`` for anything else."""
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def facts(**known: Any) -> str:

@@ -23,7 +23,7 @@ class Links:
     def add(self, trajectory: Trajectory) -> None:
         """The next run."""
         # Built-in hashes differ from process to process, and nothing here outlives this one.
-        link = hash(trajectory.task)
+        link = hash((trajectory.task_id, trajectory.task))
         chain = array("q")
         before: tuple[str, ...] = ()
         for step in trajectory.steps:

@@ -17,6 +17,7 @@ LISTING = frozenset(("log", "rev-list", "shortlog", "whatchanged", "format-patch
 SHOWING = frozenset(("show", "cat-file", "diff", "diff-tree", "range-diff", "archive", "blame", "ls-tree", "grep"))
 """Verbs that print commits: many in order, or what one holds."""
 _TAKING = frozenset(("checkout", "switch", "restore", "cherry-pick", "merge", "rebase", "reset", "worktree", "pull"))
+_MOVES = frozenset(("checkout", "switch", "merge", "rebase", "reset", "pull"))
 _DIFFERENCES = frozenset(("diff", "diff-tree", "range-diff"))
 _NAMES = frozenset(("for-each-ref", "show-ref", "ls-remote", "verify-pack", "fetch"))
 
@@ -102,8 +103,16 @@ def is_own(operand: str) -> bool:
     return _OWN_REF.match(operand) is not None or "/" in operand or "." in operand
 
 
-def glances(program: Program) -> Iterator[Glance]:
-    """What one program can show beyond HEAD: nothing, or one glance."""
+def moves(program: Program) -> bool:
+    """Whether a git command takes the work tree to another commit."""
+    verb, rest = git_verb(program.arguments)
+    if program.name != "git" or verb not in _MOVES or "--" in rest:
+        return False
+    return verb == "pull" or any(_is_beyond(side) or SHA.match(side) for side in map(_shown_side, operands(rest)))
+
+
+def glances(program: Program, *, has_moved: bool) -> Iterator[Glance]:
+    """What one program can show beyond the base: nothing, or one glance. ``has_moved``: HEAD may be elsewhere now."""
     if program.name != "git":
         path = next((a for a in program.arguments if GIT_FOLDER.search(a)), None)
         if path is not None:
@@ -119,7 +128,7 @@ def glances(program: Program) -> Iterator[Glance]:
         if rest[:1] not in (["expire"], ["delete"], ["exists"]):
             yield Glance(said, ("reflog",), is_meant=_is_searched(program, rest), lists=True)
     elif verb in LISTING:
-        yield from _of_list(said, program, rest, refs, shas)
+        yield from _of_list(said, program, rest, refs or (("HEAD",) if has_moved else ()), shas)
     elif verb in SHOWING:
         yield from _of_show(said, verb, rest, refs, shas)
     elif verb in _TAKING and (refs or shas or verb == "pull"):
@@ -146,14 +155,15 @@ def _of_list(
     is_patch = bool(wide) and any(a in ("-p", "--patch", "-u") for a in rest)
     named = operands(rest)
     is_whole = not any(map(NARROWING.match, rest)) and len(named) == len(refs) and "--" not in rest
+    is_beyond = any(map(_is_beyond, refs))
     yield Glance(
         said,
         (*wide, *refs, *shas),
         shas,
-        is_meant=(_is_searched(program, rest) or is_patch) and bool(wide or refs),
+        is_meant=(_is_searched(program, rest) or is_patch) and (bool(wide) or is_beyond),
         lists=True,
         is_whole=is_whole and program.then in ((), ("head",)),
-        beyond=bool(refs) and any(".." in operand for operand in named),
+        beyond=is_beyond and any(".." in operand for operand in named),
     )
 
 

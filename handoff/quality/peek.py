@@ -30,6 +30,7 @@ from handoff.quality.glances import (
     git_verb,
     glances,
     is_own,
+    moves,
     operands,
 )
 from handoff.quality.recording import Deed, Recording
@@ -90,6 +91,8 @@ class _Known:
         """Commit → the step that showed it to lie beyond HEAD."""
         self.elsewhere: dict[str, int] = {}
         """Commit → the step in which it stood as the tip of another ref."""
+        self.moved: int | None = None
+        """The first step that took the work tree to another commit: from then on HEAD is no longer the base."""
         self._task = task
 
     @cached_property
@@ -161,8 +164,10 @@ def _learn(recording: Recording) -> _Known:
             if any(verb == "branch" for verb, _ in gits):
                 known.heads.update(m[1][:7] for m in _CURRENT.finditer(text))
             known.own.update(m[1][:7] for m in _COMMITTED.finditer(text))
+            if known.moved is None and any(map(moves, call.programs)):
+                known.moved = number
             talking = [(verb, rest) for verb, rest in gits if verb in LISTING | SHOWING | {"rev-parse"}]
-            if len(talking) == 1:
+            if len(talking) == 1 and known.moved is None:
                 _learn_past(known, *talking[0], text)
     known.heads -= known.own
     return known
@@ -213,20 +218,18 @@ def _date(text: str) -> datetime | None:
 def _judged(number: int, call: Call, answer: Observation, known: _Known, project: Project) -> Iterator[Signal]:
     text = "" if answer.missing is not None else answer.text[:_TEXT_LIMIT]
     is_refused = answer.exit_code not in (None, 0) or answer.error is True or text.lstrip()[:6] == "fatal:"
-    every = (glance for program in call.programs for glance in glances(program))
+    has_moved = known.moved is not None and known.moved < number
+    every = (glance for program in call.programs for glance in glances(program, has_moved=has_moved))
     talkers = sum(p.name == "git" and git_verb(p.arguments)[0] in LISTING | SHOWING for p in call.programs)
     for glance in islice(every, _MOST_GLANCES):
         if glance.shas and len(glance.refs) == len(glance.shas) and all(map(known.is_past, glance.shas)):
             continue  # it names nothing but HEAD's past
         proof = None
         if text and not is_refused:
-            proof = _proof(glance, text, known, is_alone=talkers <= 1)
+            proof = _proof(number, glance, text, known, is_alone=talkers <= 1)
             if not (glance.shows or glance.lists):  # it names the tips of other refs
                 for match in _NAMED.finditer(text):
                     known.elsewhere.setdefault(match[1][:7], number)
-            if proof is not None and proof.kind == "saw":
-                for sha in _later(glance, text, known):
-                    known.later.setdefault(sha, number)
         if proof is None and glance.is_meant:
             proof = _Proof("meant", "it searches or takes from history beyond HEAD")
         looked = _Proof("looked", "the answer does not show that anything later was seen")
@@ -236,8 +239,8 @@ def _judged(number: int, call: Call, answer: Observation, known: _Known, project
         yield _signal(number, what, refs, _Proof(kind, why, steps))
 
 
-def _proof(glance: Glance, text: str, known: _Known, *, is_alone: bool) -> _Proof | None:
-    """Why the answer shows later history, or why it was meant to; ``None``: neither."""
+def _proof(number: int, glance: Glance, text: str, known: _Known, *, is_alone: bool) -> _Proof | None:
+    """Why the answer shows later history, or why it was meant to; ``None``: neither. What it shows is remembered."""
     if not (glance.shows or glance.lists):
         return None
     update = _UPDATING.search(text)
@@ -248,6 +251,8 @@ def _proof(glance: Glance, text: str, known: _Known, *, is_alone: bool) -> _Proo
         return _Proof("saw", f"{', '.join(glance.shas[:3])} lies beyond HEAD, as step {shown[0]} showed", tuple(shown))
     later = _later(glance, text, known) if is_alone else []
     if later:
+        for sha in later:
+            known.later.setdefault(sha, number)
         more = f" and {len(later) - 3} more" if len(later) > 3 else ""
         return _Proof("saw", f"it shows commits beyond HEAD: {', '.join(later[:3])}{more}")
     found = {sha: known.elsewhere[sha] for sha in glance.shas if sha in known.elsewhere and not known.is_past(sha)}
@@ -268,24 +273,26 @@ def _later(glance: Glance, text: str, known: _Known) -> list[str]:
     if glance.lists and glance.refs != ("reflog",):
         head = _place_of_head(listed, known)
         if head is not None:
-            return [sha for sha in foreign if sha in {above for above, _ in listed[:head]}]
-        if glance.is_whole and known.heads and foreign and len(foreign) == len({sha for sha, _ in listed}):
+            above = {sha for sha, _ in listed[:head]}
+            return [sha for sha in foreign if sha in above]
+        is_cut = glance.is_whole and known.moved is None and len(foreign) == len({sha for sha, _ in listed})
+        if is_cut and known.heads and foreign:
             return foreign  # newest first, and cut before HEAD
     elif glance.shows and known.heads:
-        moved = _NOW_AT.search(text)
-        if moved is not None and not known.is_past(moved[1][:7]):
-            return [moved[1][:7]]
         parent = _PARENT.search(text)
         if parent is not None and parent[1][:7] in known.heads:
             return list(glance.shas) or ["a commit on top of HEAD"]
-        if any(map(REMOTE_REF.match, glance.refs)) and foreign:
-            return foreign
+        if any(map(REMOTE_REF.match, glance.refs)):
+            foreign += [m[1][:7] for m in _NOW_AT.finditer(text) if not known.is_past(m[1][:7])]
+            if foreign:
+                return foreign
     return _dated_after(text, known)
 
 
 def _place_of_head(listed: Sequence[tuple[str, str]], known: _Known) -> int | None:
+    """Where HEAD, or else the base, stands in a list; HEAD's own mark says nothing once the run has moved it."""
     decorated = next((place for place, (_, rest) in enumerate(listed) if _DECORATED.match(rest)), None)
-    if decorated is not None:
+    if decorated is not None and known.moved is None:
         return decorated
     return next((place for place, (sha, _) in enumerate(listed) if sha in known.heads), None)
 

@@ -5,7 +5,7 @@ A round's set holds the takeovers collected in it and in the rounds before it, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -144,7 +144,7 @@ class _Workshop:
             repo=point["repo"],
             split=point["split"],
             purpose=run["purpose"],
-            leak=self._leak(run, point, episode),
+            leak=known_history(self._table(run["shard"], "run_quality", "trajectory_id"), point, episode),
             solved=run["solved"],
             destroyed_fixes=run["destroyed_fixes"],
             steps=run["steps"],
@@ -156,21 +156,6 @@ class _Workshop:
             grounding=grounding.evidence(),
             fingerprint=identify("i", canonical_json([step.actions for step in episode.steps])),
         )
-
-    def _leak(self, run: dict[str, Any], point: dict[str, Any], episode: Episode) -> str | None:
-        recorded = self._table(run["shard"], "run_quality", "trajectory_id").get(point["trajectory_id"])
-        if recorded is not None and recorded["leak_step"] is not None:
-            return f"the recorded run, step {recorded['leak_step']}: {recorded['leak']}"
-        own = Trajectory(
-            format="takeover",
-            task=episode.briefing.task,
-            task_id=point["task_id"] or point["point_id"],
-            repo=point["repo"],
-            base_commit=point["base_commit"],
-            steps=episode.steps,
-        )
-        found = find_leak(own)
-        return None if found is None else f"the takeover, step {found.step}: {found.rule}: {found.reason}"
 
     def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
         """Steps 1..h of a recorded run."""
@@ -204,6 +189,26 @@ class _Workshop:
         if name not in self._rows:
             self._rows[name] = {row[key]: row for row in self._project.lake.rows(table, shard=shard)}
         return self._rows[name]
+
+
+def known_history(qualities: Mapping[str, Mapping[str, Any]], point: Mapping[str, Any], episode: Episode) -> str | None:
+    """Why the recorded run, or the takeover itself, may have known the project's later history (docs/science.md §14).
+
+    ``qualities``: rows of ``run_quality`` by trajectory.
+    """
+    recorded = qualities.get(point["trajectory_id"])
+    if recorded is not None and recorded["leak_step"] is not None:
+        return f"the recorded run, step {recorded['leak_step']}: {recorded['leak']}"
+    own = Trajectory(
+        format="takeover",
+        task=episode.briefing.task,
+        task_id=point["task_id"] or point["point_id"],
+        repo=point["repo"],
+        base_commit=point["base_commit"],
+        steps=episode.steps,
+    )
+    found = find_leak(own)
+    return None if found is None else f"the takeover, step {found.step}: {found.rule}: {found.reason}"
 
 
 def state_record(point: dict[str, Any], reader: StateReader | None) -> dict[str, object] | None:

@@ -150,6 +150,15 @@ def test_later_revisions_pair_by_id() -> None:
     assert [(s.actions[0].call_id, s.observations[0].call_id) for s in run.steps[:2]] == [("c1", "c1"), ("c2", "c2")]
 
 
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    """Arguments are kept unparsed, so invalid bytes in them show late."""
+    data = (
+        json.dumps(json.loads(ROWS.read_text())[0]).encode().replace(b'"path": "/workspace', b'"path": "\xff/workspace')
+    )
+    (run,) = adapters.convert(Record(data))
+    assert json.loads(run.steps[0].actions[0].arguments)["path"] == "\ufffd/workspace/pager/core.py"
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_row_without_an_action_is_refused(count: int) -> None:
     with pytest.raises(RecordError) as caught:

@@ -159,6 +159,29 @@ class TestTerminus:
         assert [(m.role, m.text) for m in run.steps[0].after] == [("context_summary", handed)]
 
 
+class TestOpenHandsRows:
+    def test_rows_of_a_trajectory_column_with_every_key_filled_by_null(self) -> None:
+        """T22: null contents, arguments as text, several calls in a reply, verdicts as numbers."""
+        empty = {"content": None, "function_call": None, "name": None, "tool_call_id": None, "tool_calls": None}
+        calls = [
+            {"id": id_, "index": None, "type": "function", "function": {"name": "execute_bash", "arguments": arguments}}
+            for id_, arguments in (("a", '{"command": "ls"}'), ("b", '{"command": "pwd"}'))
+        ]
+        turns = [
+            empty | {"role": "user", "content": "Fix it."},
+            empty | {"role": "assistant", "tool_calls": calls},
+            empty | {"role": "tool", "name": "execute_bash", "tool_call_id": "b", "content": "/app"},
+            empty | {"role": "tool", "name": "execute_bash", "tool_call_id": "a", "content": "pager"},
+            empty | {"role": "user", "content": "Please continue working on the task on whatever approach."},
+            empty | {"role": "assistant", "content": "Done."},
+        ]
+        facts = {"trajectory_id": "x", "instance_id": "acme__pager-7", "exit_status": "submit", "resolved": 1}
+        (run,) = adapters.convert(Record(json.dumps({"trajectory": turns, **facts}).encode()))
+        assert [seen.text for seen in run.steps[0].observations] == ["pager", "/app"]
+        assert [m.role for m in run.steps[0].after] == ["harness"]
+        assert (run.steps[0].text, run.outcome.resolved, run.outcome.ended) == ("", True, "submitted")
+
+
 class TestCallLog:
     def test_the_reply_is_the_last_step_with_its_cost(self) -> None:
         run = read("call_log")
@@ -243,6 +266,7 @@ def test_a_review_after_the_first_submit_is_the_scaffolds() -> None:
     submit = reply("<function=submit>\n</function>")
     (run,) = adapters.convert(row(LS, user("OBSERVATION:\npager"), submit, user(review), submit))
     assert [step.observations[0].missing for step in run.steps] == [None, "not_executed", "none"]
+    assert [(m.role, m.text[:9]) for m in run.steps[1].after] == [("harness", "Thank you")]
     assert run.outcome.ended == "submitted"
 
 

@@ -351,7 +351,7 @@ def test_T7_a_summary_that_only_the_provider_can_read_is_told() -> None:
 def test_turns_that_were_taken_back_stay() -> None:
     run = read(fixture("rollout.jsonl"))
     assert (run.steps[6].boundary, run.steps[6].text) == ("rollback", "Shall it be in French?")
-    assert json.loads(run.source)["rolled_back"] == [[7, 1]]
+    assert json.loads(run.source)["rolled_back"] == "7:1"
 
 
 def test_T19_another_model_takes_over() -> None:
@@ -473,6 +473,11 @@ def test_what_has_no_home_is_told_by_its_type() -> None:
     }
 
 
+def test_a_long_header_is_recognised() -> None:
+    record = rollout(USER, says("Done."), meta={"base_instructions": {"text": "Be brief. " * 20_000}})
+    assert len(read(record).preamble[0].text) == 200_000
+
+
 def test_what_codex_exec_prints_lacks_the_task() -> None:
     lines = b'{"type": "thread.started", "thread_id": "t"}\n{"type": "turn.started"}\n'
     with pytest.raises(RecordError) as caught:
@@ -502,6 +507,12 @@ def test_every_rollout_of_the_corpus_is_read_or_refused_for_a_reason(corpus: Pat
         rows = [json.loads(line) for line in record.data.splitlines()]
         kinds = [row["payload"].get("type", "") for row in rows if row["type"] == "response_item"]
         assert sum(len(step.actions) for step in run.steps) == sum(kind.endswith("_call") for kind in kinds)
+        counts = [row["payload"]["info"] for row in rows if row["payload"].get("type") == "token_count"]
+        if counts and path.name.startswith("rollout") and path.parent.name == "codex":  # elsewhere totals are made up
+            total = [count for count in counts if count][-1]["total_token_usage"]
+            usages = [step.usage for step in run.steps if step.usage is not None]
+            assert sum(usage.prompt or 0 for usage in usages) == total["input_tokens"]
+            assert sum(usage.completion or 0 for usage in usages) == total["output_tokens"]
     assert refused == {
         "rollout-2025-06-01T09": "No reply of the model is in it.",
         "rollout-2026-01-02T19": "No human message comes before the first reply.",

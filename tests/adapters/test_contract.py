@@ -90,7 +90,7 @@ def test_arguments_are_an_object_unless_marked_as_text(name: str, record: Record
 
 @each
 def test_no_secret_and_no_hidden_test_gets_in(name: str, record: Record) -> None:
-    """Fields are read by name from an allow-list; what the run could not see stays outside."""
+    """T2, T24: fields are read by name from an allow-list; what the run could not see stays outside."""
     text = msgspec.json.encode(convert(record)).decode()
     for planted in ("sk-SECRET", "test_hidden", "FAIL_TO_PASS", "eval_logs"):
         assert planted not in text
@@ -102,7 +102,8 @@ def test_nothing_is_claimed_that_the_source_does_not_say(name: str, record: Reco
     told = record.data + (record.beside(f"{Path(record.file).stem}.json") or b"")
     if not re.search(rb'"(?:resolved|target|result)"', told):
         assert all(run.outcome.resolved is None for run in convert(record))
-    if not re.search(rb"exit.?code|returncode", record.data, re.IGNORECASE):
+    # In Inspect's logs the code is the ``result`` of a sandbox event.
+    if not re.search(rb"exit.?code|returncode|\"sandbox\"", record.data, re.IGNORECASE):
         assert all(seen.exit_code is None for step in steps_of(record) for seen in step.observations)
 
 
@@ -133,7 +134,7 @@ def test_a_misfit_item_is_named(name: str, record: Record) -> None:
     broken = copy_of(record, data)
     try:
         convert(broken)
-        (error,) = broken.problems
+        *_, error = broken.problems
     except RecordError as raised:
         error = broken.problems[0] if broken.problems else raised
     assert f"[{len(turns) - 1}]" in error.field or error.record == len(turns)

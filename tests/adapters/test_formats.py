@@ -47,7 +47,7 @@ class TestSweAgent:
         assert [m.role for m in run.preamble] == ["system", "harness", "user"]
 
     def test_old_files_record_the_state_before_the_action(self) -> None:
-        """The first recorded state belongs before step 1, the second after it."""
+        """T9: the first recorded state belongs before step 1, the second after it."""
         states = json.loads(read("sweagent/acme__pager-7.traj").source)["states"]
         assert states == [[0, "/acme__pager", None], [1, "/acme__pager", "/acme__pager/pager/core.py"]]
 
@@ -69,6 +69,7 @@ class TestSweAgent:
         assert json.loads(action.arguments)["new_str"] == "-(-n // size)"
 
     def test_observations_come_from_the_trajectory_without_their_wrapper(self) -> None:
+        """T8: the history holds them one message later."""
         assert read("sweagent/v1.traj").steps[0].observations[0].text.startswith("     1\tdef pages")
 
     def test_a_reply_without_a_call_is_a_step_and_the_complaint_is_the_scaffolds(self) -> None:
@@ -156,12 +157,14 @@ class TestSweAgent:
 class TestMiniSweAgent:
     @pytest.mark.parametrize("name", ["v0", "v1"])
     def test_fenced_commands_pair_with_the_next_user_turn(self, name: str) -> None:
+        """T8."""
         run = read(f"mini_swe_agent/{name}.traj.json")
         assert [len(step.actions) for step in run.steps] == [1, 0, 1, 1, 1]
         assert [s.observations[0].exit_code for s in run.steps if s.actions] == [0, 0, 4, None]
         assert run.steps[0].observations[0].text == "def pages(n, size):\n    return n // size\n"
 
     def test_a_format_error_is_the_scaffolds(self) -> None:
+        """T23."""
         step = read("mini_swe_agent/v0.traj.json").steps[1]
         assert [m.role for m in step.after] == ["harness"]
 
@@ -172,10 +175,12 @@ class TestMiniSweAgent:
         assert "diff --git a/" not in "".join(seen.text for step in run.steps for seen in step.observations)
 
     def test_results_are_joined_by_id_and_raw_output_wins_over_clipped_text(self) -> None:
+        """T10."""
         step = read("mini_swe_agent/v2.traj.json").steps[0]
         assert [seen.text for seen in step.observations] == ["x = 1\n" * 80, "pager\ntests\n"]
 
     def test_a_timeout_has_no_exit_code_and_is_an_error(self) -> None:
+        """T16: -1 is no exit code."""
         seen = read("mini_swe_agent/v2.traj.json").steps[1].observations[0]
         assert seen.exit_code is None
         assert seen.error is True
@@ -303,12 +308,14 @@ class TestChatRows:
         assert read("chat/fenced.json", 2).steps[0].observations[0].text == "pager\ntests"
 
     def test_tagged_calls_are_read_and_broken_ones_kept_as_text(self) -> None:
+        """T14, T15: thinking stands in the thought, once."""
         run = read("chat/tagged.jsonl")
         assert (run.steps[0].thought, run.steps[0].text) == ("Hm.", "Look.")
         assert run.steps[0].observations[0].text == "pager"
         assert (run.steps[1].actions[0].tool, run.steps[1].actions[0].is_text) == ("unparsed", True)
 
     def test_anthropic_parts_are_read(self) -> None:
+        """T15, T22."""
         step = read("chat/parts.jsonl").steps[0]
         assert (step.thought, step.text) == ("Hm.", "Look.")
         assert [(s.call_id, s.text, s.error) for s in step.observations] == [("t1", "pager", None), ("t2", "", True)]

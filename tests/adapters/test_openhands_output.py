@@ -68,6 +68,8 @@ def test_one_price_for_each_reply_is_theirs_in_order_and_else_only_the_sum_is_kn
     run = read(RESOLVER, metrics={"accumulated_cost": 0.1, "costs": [0.04, 0.06]})
     assert {step.cost for step in run.steps} == {None}
     assert json.loads(run.source)["total_cost"] == 0.1
+    metrics = {**BENCHMARK["metrics"], "token_usages": BENCHMARK["metrics"]["token_usages"][:1]}
+    assert {step.cost for step in read(BENCHMARK, metrics=metrics).steps} == {None}
 
 
 @pytest.mark.parametrize(

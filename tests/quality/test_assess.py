@@ -99,6 +99,7 @@ def test_anything_can_be_assessed(steps: list[Step], outcome: Outcome, base: str
         "a" * 1_000_000,
         "abcdef0" * 140_000,
         "\n".join(["deadbee1 x"] * 80_000),
+        "\n".join([*(f"{n:08x} x" for n in range(40_000)), "b45e1230 base"]),
         "sudo " * 190_000,
         "https://x.org/" * 70_000,
         "$(git log --all) " * 3_000,
@@ -108,7 +109,16 @@ def test_anything_can_be_assessed(steps: list[Step], outcome: Outcome, base: str
 )
 def test_a_huge_text_anywhere_ends(text: str) -> None:
     """As command, as answer, as address, as task; nothing grows with its square."""
-    assess(run(bash(text, text), bash("git log --all", text), call("WebFetch", text, url=text), task=text, repo="o/r"))
+    assess(
+        run(
+            bash(text, text),
+            bash("git log --all", text),
+            call("WebFetch", text, url=text),
+            task=text,
+            repo="o/r",
+            base="b45e1230",
+        )
+    )
 
 
 def test_every_readable_recording_of_the_corpus_can_be_assessed(corpus: Path) -> None:

@@ -128,6 +128,20 @@ def test_opening_the_tip_of_another_ref_is_meant(repository: tuple[Path, str, st
     assert assess(run(named, head, base=None if "branch" in command else base)).leak is None
 
 
+def test_the_past_of_another_branch_is_not_that_of_the_base(repository: tuple[Path, str, str]) -> None:
+    """After a move, what a plain list shows above the base is later; a move into the past shows nothing."""
+    folder, base, _ = repository
+    listed = git(folder, "log", "--oneline", "master")
+    steps = bash("git checkout master", "Switched to branch 'master'"), bash("git log --oneline", listed)
+    found = assess(run(*steps, base=base)).leak
+    assert found is not None and (found.step, found.rule) == (2, "saw")
+    back = (
+        bash("git checkout 1234567", "HEAD is now at 1234567 first pager"),
+        bash("git log --oneline", "1234567 first pager"),
+    )
+    assert assess(run(*back, base=base)).leak is None
+
+
 def test_opening_an_older_commit_of_a_wide_list_is_no_leak(repository: tuple[Path, str, str]) -> None:
     """It stands below HEAD, or HEAD is not known."""
     folder, base, _ = repository

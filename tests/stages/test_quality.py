@@ -9,9 +9,15 @@ from typing import Any
 from typer.testing import CliRunner
 
 from handoff import cli
+from handoff.curation import Episode
 from handoff.lake import SCHEMAS
 from handoff.project import Project
+from handoff.samples import Origin
 from handoff.stages import corpus, handoffs, quality
+from handoff.stages.curation import known_history
+from handoff.successors import Briefing
+from handoff.trajectory import Step
+from tests.quality.build import bash
 
 BASE = "b45e1230" + "0" * 32
 LOOK = ("git log --all --oneline", "f00dfee fix off-by-one in pager\nb45e123 base")
@@ -97,3 +103,23 @@ def test_the_command_line_tells_signals_leaks_and_failures_in_plain_words(tmp_pa
     said = " ".join(read.stdout.split())
     assert "leaked: 1 run looked beyond the base commit" in said
     assert "failed: 1 run (instruction 1)" in said
+
+
+def test_a_takeover_is_held_to_the_same_rules_as_the_run_it_went_on_from() -> None:
+    point = {"point_id": "p_1", "trajectory_id": "t_1", "task_id": None, "repo": "o/pager", "base_commit": BASE}
+
+    def why(leak_step: int | None, *steps: Step) -> str | None:
+        briefing = Briefing(task="Fix it.", view="repo", view_text="", preamble="", tools="[]")
+        episode = Episode(
+            origin=Origin(trajectory_id="t_1", point_id="p_1", view_id="v_1", view="repo", h=1, split="train"),
+            briefing=briefing,
+            steps=steps,
+            solved=True,
+        )
+        leak = None if leak_step is None else "saw: git log --all"
+        return known_history({"t_1": {"leak_step": leak_step, "leak": leak}}, point, episode)
+
+    assert why(None, bash("git log", "b45e123 base")) is None
+    assert why(3, bash("ls")) == "the recorded run, step 3: saw: git log --all"
+    own = why(None, bash("ls"), bash(*LOOK))
+    assert own is not None and own.startswith("the takeover, step 2: saw: git log --all --oneline: it shows commits")

@@ -194,4 +194,4 @@ def test_real_runs_of_a_public_repository(corpus: Path) -> None:
 
     for file in sorted((corpus / "sweagent_v1").glob("marshmallow-*")):
         for record in SourceFile(file):
-            assert isinstance(record, Record) and convert(record).steps
+            assert isinstance(record, Record) and all(run.steps for run in convert(record))

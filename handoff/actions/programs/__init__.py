@@ -86,10 +86,8 @@ def operations_of(call: Call) -> list[Operation]:
         if not isinstance(made, Call):
             return made
         call = made.inner(unwrapped(made.words))
-    word = call.words[0]
-    if not word.is_literal:
-        return [Run(target="unknown")]
-    return [Run(target=call.path(word.text) if "/" in word.text else word.text)]
+    name = call.words[0].text
+    return [Run(target=call.path(name) if "/" in name else name)]
 
 
 def _program(name: str) -> Program | None:

@@ -55,7 +55,12 @@ def _literal_paths(call: Call, valued: tuple[str, ...] = ()) -> list[str] | None
 def move_or_copy(call: Call) -> list[Operation]:
     """``mv`` and ``cp``: one target, or several sources into a folder."""
     name = "mv" if call.name in ("mv", "git-mv") else "cp"
-    paths = _literal_paths(call, ("-t", "-S", "--target-directory", "--suffix"))
+    valued = ("-t", "-S", "--target-directory", "--suffix")
+    paths = _literal_paths(call, valued)
+    if paths is None and name == "cp" and len(ends := call.plain(valued)) > 1:
+        end = call.path(ends[-1])
+        if is_outside(end) and not is_unknown(end):
+            return [Other(tool=name, target=end)]
     if paths is None or call.has("-t", "--target-directory"):
         return [anywhere(f"{name} of files not named")]
     if len(paths) < 2:

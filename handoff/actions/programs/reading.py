@@ -46,9 +46,19 @@ def tail(call: Call) -> list[Operation]:
     return [Read(path=call.path(path)) for path in call.plain(_COUNTED)]
 
 
+_READ_VALUED = {
+    "stat": ("-c", "-f", "--printf", "--format"),
+    "strings": ("-n", "-t", "-e"),
+    "diff": ("-U", "-x", "-I", "-W"),
+    "od": ("-A", "-j", "-N", "-t"),
+    "xxd": ("-c", "-l", "-s"),
+    "hexdump": ("-n", "-s", "-e"),
+}
+
+
 def reads(call: Call) -> list[Operation]:
     """Programs that say something about the files they are given."""
-    return [Read(path=call.path(path)) for path in call.plain(("-c", "--printf", "--format", "-I", "-n", "-s"))]
+    return [Read(path=call.path(path)) for path in call.plain(_READ_VALUED.get(call.name, ())) if path != "-"]
 
 
 _FILTER_VALUED = frozenset(("-d", "-f", "-c", "-k", "-t", "-o", "-n", "--arg", "--argjson", "--indent"))

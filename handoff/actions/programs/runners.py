@@ -123,7 +123,7 @@ def django(call: Call) -> list[Operation]:
 
 LINTERS = listed(
     """
-    mypy flake8 pylint pyflakes eslint tsc pyright basedpyright shellcheck pycodestyle pydocstyle bandit ruff
+    mypy flake8 pylint pyflakes eslint tsc tsgo pyright basedpyright shellcheck pycodestyle pydocstyle bandit ruff
     biome golangci-lint staticcheck rubocop phpstan clang-tidy hadolint actionlint pre-commit tslint stylelint
     markdownlint credo dialyzer vulture
     """
@@ -279,6 +279,8 @@ def manager(call: Call) -> list[Operation] | Call:
     if not is_script and verb in RUNNERS | dict.fromkeys(LINTERS | FORMATTERS) and name in ("yarn", "pnpm", "bun"):
         start = next(n for n, word in enumerate(call.words) if n and word.text == verb)
         return call.inner(call.words[start:])
+    if verb == "run" and name in ("go", "deno", "bun") and rest and rest[0].endswith((".go", ".ts", ".js", ".tsx")):
+        return [Run(target=call.path(rest[0]))]
     if verb in ("generate", "mod", "work") or verb.startswith("gen"):
         return [Run(target=f"{name} {verb}"), Opaque(reason=f"{name} {verb}", is_possible=True)]
     return [Run(target=f"{name} {verb}")]
@@ -315,7 +317,9 @@ def install(call: Call) -> list[Operation]:
     names = call.plain(_PIP_VALUED)
     if call.name in ("conda", "mamba") and names[:1] == ["env"]:
         names = names[1:]
-    if not names or names[0] not in _PIP_INSTALLS:
+    is_refresh = len(names) == 1 and names[0] in ("update", "upgrade")
+    if not names or names[0] not in _PIP_INSTALLS or is_refresh:
         return [Run(target=" ".join([call.name, *names[:1]]))]
     files = [f"-r {call.path(value)}" for value in call.values("-r", "--requirement")]
-    return [Install(target=" ".join([*names[1:], *files]) or ".")]
+    named = [call.path(name) if name.startswith(("/", "./")) else name for name in names[1:]]
+    return [Install(target=" ".join([*named, *files]) or ".")]

@@ -81,6 +81,9 @@ def other_script(call: Call) -> list[Operation]:
 def shell_script(call: Call) -> list[Operation]:
     """``bash script.sh``."""
     plain = call.plain(("-o", "-O"))
+    if plain and call.has("-n"):  # a look at the syntax
+        paths = [call.path(text) for text in plain]
+        return [Validate(kind="lint", target=" ".join([call.name, *paths]), command=call.shown, runner=call.name)]
     return [Run(target=call.path(plain[0]) if plain else call.name)]
 
 

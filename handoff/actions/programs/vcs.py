@@ -22,7 +22,7 @@ def git(call: Call) -> list[Operation]:
     """One git command."""
     words, context = _without_global_options(call)
     if not words:
-        return [Vcs(verb="help")]
+        return [Vcs(verb="version" if call.has("--version", "-v") else "help")]
     verb = words[0].text
     inner = Call(words, call.stdin, context, call.is_alone)
     if context.cwd and is_outside(context.cwd):

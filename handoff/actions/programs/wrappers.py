@@ -70,7 +70,7 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
         rest = after_options(words[1:], _PLAIN[name])
         if name in ("timeout", "gtimeout"):
             rest = rest[1:]
-        while rest and name in ("env", "sudo") and _ASSIGNMENT.match(rest[0].text):
+        while rest and name in ("env", "sudo", "time") and _ASSIGNMENT.match(rest[0].text):
             rest = rest[1:]
         return rest or None
     if (valued := _SECOND.get((name, words[1].text))) is not None:
