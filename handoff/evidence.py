@@ -16,7 +16,7 @@ from handoff.actions.history import Event, history
 from handoff.actions.operations import Install, Read, Replace, Restore, Run, Undo, Validate, WriteFile
 from handoff.actions.paths import context_of, is_outside
 from handoff.states.reader import StateReader
-from handoff.trajectory import Step, Trajectory
+from handoff.trajectory import Step, Trajectory, prefix
 
 Predecessor = Literal["agent", "person"]
 
@@ -94,7 +94,7 @@ def predecessor_of(trajectory: Trajectory, h: int) -> Predecessor:
 
 def gather_evidence(trajectory: Trajectory, h: int, states: StateReader | None) -> Evidence:
     """The evidence record at ``h``. Only steps ≤ h and states ≤ h are looked at."""
-    steps = trajectory.steps[:h]
+    steps = prefix(trajectory.steps, h)
     events = history(steps, context_of(trajectory.format, trajectory.source))
     reverted = find_reverted(events, states)
     return Evidence(

@@ -109,6 +109,7 @@ SCHEMAS: dict[str, pa.Schema] = {
                     ("error", pa.bool_()),
                     ("missing", pa.string()),
                     ("is_orphan", pa.bool_()),
+                    ("arrived", pa.int32()),  # the step by whose end it had come, when later than its own
                 ]
             )
         ),

@@ -600,7 +600,7 @@ class _Walk:
                 self._rest_of_line(child, draft)
 
     def _rest_of_line(self, node: tree_sitter.Node, draft: _Draft) -> None:
-        between = ";"
+        between, end = ";", self._line_end(node.start_byte)
         for child in node.children:
             if child.type in ("&&", "||", ";"):
                 between = child.type
@@ -615,7 +615,7 @@ class _Walk:
                     )
             elif child.is_named and not child.type.startswith(("heredoc", "file_redirect", "herestring", "comment")):
                 if child.type in _WORDS:
-                    if "\n" not in self.text(child)[:1]:  # else the grammar took a piece of the text for a word
+                    if child.start_byte < end:
                         draft.words.append(self.word(child))
                 else:
                     self.visit(
@@ -624,6 +624,14 @@ class _Walk:
                         scope=draft.scope,
                         conditional=draft.conditional or between == "||",
                     )
+
+    def _line_end(self, start: int) -> int:
+        """Where the line that holds byte ``start`` ends. What the grammar finds behind it is a piece of a heredoc's
+        text."""
+        end = self.source.find(b"\n", start)
+        while end > 0 and self.source[end - 1] == ord("\\"):
+            end = self.source.find(b"\n", end + 1)
+        return end if end >= 0 else len(self.source)
 
     def _redirect(self, node: tree_sitter.Node, draft: _Draft, is_group: bool) -> None:
         if node.type == "herestring_redirect":
@@ -645,8 +653,8 @@ class _Walk:
         fd = self.text(descriptor) if descriptor is not None else ""
         draft.redirects.append(Redirect(operator, self.word(destinations[0]), fd, is_group))
         # The grammar takes words after a redirection's target for further targets; to the shell they are arguments.
-        # (A word that begins with a line feed is a piece of a heredoc's text.)
-        draft.words.extend(self.word(extra) for extra in destinations[1:] if not self.text(extra).startswith("\n"))
+        end = self._line_end(node.start_byte)
+        draft.words.extend(self.word(extra) for extra in destinations[1:] if extra.start_byte < end)
 
     def _heredoc(self, node: tree_sitter.Node) -> Word:
         start = next((c for c in node.children if c.type == "heredoc_start"), None)

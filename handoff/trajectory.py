@@ -22,7 +22,8 @@ import msgspec
 
 from handoff.identity import canonical_json, identify
 
-Missing = Literal["none", "aborted", "not_executed", "truncated"]
+Missing = Literal["none", "aborted", "not_executed", "truncated", "pending"]
+"""``pending`` only in a ``prefix``: the answer came after its end."""
 
 Boundary = Literal["compaction", "resume", "agent_switch", "commit", "rollback"]
 """What happened between two replies. ``compaction``: the context was replaced by a summary (also called condensation);
@@ -61,6 +62,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     """Why there is no text, when the call got no answer."""
     is_orphan: bool = False
     """A result whose call is not in the file (kept, counted, never evidence that a command ran)."""
+    arrived: int | None = None
+    """The step by whose end it had come whole, when that is later than its own: a command that went on running."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -160,6 +163,25 @@ _DEFAULTS = {
     for field in msgspec.structs.fields(Trajectory)
     if isinstance(field.default, str | Outcome) and field.default != ""
 }
+
+
+def prefix(steps: tuple[Step, ...], h: int) -> tuple[Step, ...]:
+    """Steps 1..h as they stood when step h was over: a result that came later is not there yet."""
+    return tuple(
+        [
+            as_of(step, h) if any(seen.arrived is not None and seen.arrived > h for seen in step.observations) else step
+            for step in steps[:h]
+        ]
+    )
+
+
+def as_of(step: Step, h: int) -> Step:
+    """One step without the results that came after step h."""
+    seen = [
+        Observation(call_id=seen.call_id, missing="pending") if seen.arrived is not None and seen.arrived > h else seen
+        for seen in step.observations
+    ]
+    return msgspec.structs.replace(step, observations=tuple(seen))
 
 
 def trajectory_id(trajectory: Trajectory) -> str:

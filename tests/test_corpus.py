@@ -82,6 +82,7 @@ observations = st.builds(
     error=st.none() | st.booleans(),
     missing=st.none() | st.sampled_from(["none", "aborted", "not_executed", "truncated"]),
     is_orphan=st.booleans(),
+    arrived=st.none() | st.integers(1, 99),
 )
 steps = st.builds(
     Step,

@@ -62,6 +62,7 @@ _REJECTED = "The LLM did not conform to the edit format."
 _NO_MATCH = re.compile(r"# \d+ SEARCH/REPLACE blocks? failed to match!")
 _NO_MATCH_END = "Just reply with fixed versions of the block"
 _STOPPED = re.compile(r"Only \d+ reflections allowed, stopping\.")
+_MOST_COMMANDS = 20
 _ASKING = ("/ask", "/code", "/architect", "/context")
 """Commands that pass their text on to the model; the others steer the client."""
 
@@ -114,7 +115,9 @@ class Aider:
         text = record.data.decode("utf-8", "replace").replace("\r\n", "\n")
         repairs = text.count("\ufffd") - record.data.count(b"\xef\xbf\xbd")
         starts = list(_STARTED.finditer(text))
-        ends = [start.start() for start in starts[1:]] + [len(text)]
+        if text[: starts[0].start() if starts else len(text)].strip():
+            record.lost("(text before the first chat)")
+        ends = [*(start.start() for start in starts[1:]), len(text)][: len(starts)]
         result = _result(record)
         attempts = result.all_results if len(result.all_results) == len(starts) else [Attempt()] * len(starts)
         chosen = _chosen(result, attempts)
@@ -247,7 +250,8 @@ class _Chat:
             edits = self.editor[1]
         said, actions = _edits(lines, edits)
         text = "\n".join(lines)
-        ran = [line[8:] for line in after if line.startswith("Running ") and line[8:] in text]
+        ran = [line[8:] for line in after if line.startswith("Running ")][:_MOST_COMMANDS]
+        ran = [command for command in ran if command in text]
         calls = [*actions, *(Action(tool="bash", arguments=command, is_text=True) for command in ran)]
         if self.is_first and self.usage is None:
             self._count("\n".join(after))

@@ -102,7 +102,7 @@ def why_unanswered(text: str) -> Missing | None:
 class _Call:
     """One call and all that was heard of it."""
 
-    __slots__ = ("answer", "ended", "error", "is_over", "missing", "pieces", "poll", "text")
+    __slots__ = ("answer", "arrived", "ended", "error", "is_over", "missing", "pieces", "poll", "text")
 
     def __init__(self, poll: str | None) -> None:
         self.poll = poll
@@ -115,6 +115,8 @@ class _Call:
         self.pieces: list[str] = []
         """What a process printed, as its call and then the polls returned it."""
         self.is_over = False
+        self.arrived: int | None = None
+        """How many replies there were when the last of it had come."""
 
 
 class Calls:
@@ -148,7 +150,7 @@ class Calls:
             self._talk.orphan(call_id, answer.text, exit_code=answer.exit_code, error=error)
             return answer
         self._open.pop(call_id or "", None)
-        call.text, call.answer = text, answer
+        call.text, call.answer, call.arrived = text, answer, self._talk.replies
         call.error = next((flag for flag in (error, answer.error, call.error) if flag is not None), None)
         call.missing = why_unanswered(text)
         if call.missing is not None:
@@ -157,6 +159,7 @@ class Calls:
         process = self._running.get(call.poll) if call.poll is not None else None
         if process is not None and answer.is_bare:
             process.pieces.append(answer.text)
+            process.arrived = self._talk.replies
             if answer.session is None:
                 process.is_over = True
                 process.answer = process.answer and process.answer._replace(exit_code=answer.exit_code)
@@ -170,7 +173,7 @@ class Calls:
         """The client saw a call end; false when nobody made that call."""
         call = self._calls.get(call_id or "")
         if call is not None:
-            call.ended = event
+            call.ended, call.arrived = event, self._talk.replies
         return call is not None
 
     def failed(self, call_id: str | None, error: bool | None) -> None:
@@ -184,7 +187,7 @@ class Calls:
         call = self._calls.get(call_id)
         if call is not None:
             self._open.pop(call_id, None)
-            call.answer = Answer(text)
+            call.answer, call.arrived = Answer(text), self._talk.replies
 
     def abort(self) -> None:
         """The turn was stopped: calls without an answer are not waited for."""
@@ -218,7 +221,7 @@ class Calls:
             code = code if known is None else known
             if error is None and isinstance(ended.success, bool):
                 error = not ended.success
-        self._talk.result(call_id, text, exit_code=code, error=error)
+        self._talk.result(call_id, text, exit_code=code, error=error, arrived=call.arrived)
 
 
 def _poll_in(arguments: str) -> str | None:

@@ -26,6 +26,7 @@ class _OpenStep:
         "boundary",
         "cost",
         "model",
+        "number",
         "observations",
         "orphans",
         "passed",
@@ -37,6 +38,7 @@ class _OpenStep:
 
     def __init__(
         self,
+        number: int,
         text: str,
         thought: str,
         actions: tuple[Action, ...],
@@ -45,6 +47,7 @@ class _OpenStep:
         cost: float | None,
         timestamp: str | None,
     ) -> None:
+        self.number = number
         self.text = text
         self.thought = thought
         self.actions = actions
@@ -110,7 +113,7 @@ class Conversation:
         timestamp: str | None = None,
     ) -> None:
         """The agent spoke: a new step."""
-        step = _OpenStep(text, thought, actions, model, usage, cost, timestamp)
+        step = _OpenStep(len(self._steps) + 1, text, thought, actions, model, usage, cost, timestamp)
         for position, action in enumerate(actions):
             if action.call_id is not None:
                 self._waiting[action.call_id] = (step, position)
@@ -130,8 +133,9 @@ class Conversation:
         exit_code: int | None = None,
         error: bool | None = None,
         missing: Missing | None = None,
+        arrived: int | None = None,
     ) -> None:
-        """Something came back."""
+        """Something came back. ``arrived``: how many replies there were when it had come whole; default: now."""
         slot = self._waiting.pop(call_id, None) if call_id is not None else None
         if slot is None and self._steps:
             slot = self._next_without_answer(call_id)
@@ -146,7 +150,14 @@ class Conversation:
             exit_code=exit_code,
             error=error,
             missing=missing,
+            arrived=self._lateness(step, arrived) if missing is None else None,
         )
+
+    def _lateness(self, step: _OpenStep, arrived: int | None) -> int | None:
+        """``arrived`` when replies were made in between, else ``None``."""
+        if arrived is None:
+            arrived = len(self._steps)
+        return arrived if step.number < arrived else None
 
     def orphan(
         self,
@@ -193,6 +204,11 @@ class Conversation:
             return False
         self._steps[-1].usage = usage
         return True
+
+    @property
+    def replies(self) -> int:
+        """How many there are so far."""
+        return len(self._steps)
 
     @property
     def steps_begun(self) -> bool:

@@ -174,6 +174,8 @@ class _Thread:
         self.stop: str | None = None
         self.open: dict[str, None] = {}
         """Calls that nothing answered yet."""
+        self.told: list[str] = []
+        """Calls whose event came since the latest reply."""
         self.taken: Counter[Key] = Counter()
         """Messages that are in ``talk``."""
         self.input: list[bytes] = []
@@ -210,7 +212,8 @@ class _Sample:
         self.where = where
         self.older = sample.transcript or shapes.Transcript()
         self.texts = sample.attachments or self.older.content
-        self.pool = sample.message_pool or (sample.events_data or shapes.Pools()).messages
+        pool = sample.message_pool or (sample.events_data or shapes.Pools()).messages
+        self.pool = [bytes(raw) for raw in pool]
         self.references = _MOST_REFERENCES
         self.budget = 4 * len(record.data) + (1 << 20)
         """Bytes that texts kept apart may still fill."""
@@ -229,7 +232,7 @@ class _Sample:
         self.replied: set[str] = set()
         """Ids of messages that models returned."""
         self.known: dict[bytes, _Known | None] = {}
-        self.messages = [self._know(raw, number) for number, raw in enumerate(sample.messages)]
+        self.messages = [self._know(bytes(raw), number) for number, raw in enumerate(sample.messages)]
         self.last = frozenset(known.key for known in self.messages if known is not None)
 
     def threads(self) -> list[_Thread]:
@@ -240,6 +243,7 @@ class _Sample:
             self._add(self.main, known, present)
         found = [self.main, *self.children.values()]
         for thread in found:
+            thread.told += thread.open
             self._settle(thread)
         return found
 
@@ -303,6 +307,8 @@ class _Sample:
             self.call_of[spans.popleft()] = event.id
         fault = self._read(event.error, shapes.Fault, "$.events[].error")
         self.answers[event.id] = (self._given(event.result), fault)
+        if owner is not None:
+            self._thread(owner).told.append(event.id)
         if event.events:
             self._events(event.events, self._begin(f"{owner}/{event.id}", owner, event.function), event.id)
 
@@ -347,13 +353,14 @@ class _Sample:
 
     def _heard(self, thread: _Thread, event: shapes.Event) -> None:
         """The messages of a request that its conversation does not hold yet, in order."""
-        raws = self._referred(event.input_refs) if event.input_refs else _decoded(bytes(event.input), list[msgspec.Raw])
-        found = [bytes(raw) for raw in raws or ()]
-        same = 0
-        for old, new in zip(thread.input, found, strict=False):
-            if old != new:
-                break
-            same += 1
+        if event.input_refs:
+            found = self._referred(event.input_refs)
+        else:
+            found = [bytes(raw) for raw in _decoded(bytes(event.input), list[msgspec.Raw]) or ()]
+        same = len(thread.input)
+        if found[:same] != thread.input:
+            pairs = enumerate(zip(thread.input, found, strict=False))
+            same = next((number for number, (old, new) in pairs if old != new), min(same, len(found)))
         thread.present.subtract(thread.keys[same:])
         del thread.keys[same:]
         for number, raw in enumerate(found[same:], same):
@@ -362,12 +369,14 @@ class _Sample:
 
     def _settle(self, thread: _Thread) -> None:
         """Answer the calls whose result never came into the context from what their events say."""
-        for call_id in [call_id for call_id in thread.open if call_id in self.answers]:
-            thread.taken["tool", "", (call_id,)] += 1
-            self._answer(thread, call_id, *self.answers[call_id])
+        for call_id in thread.told:
+            if call_id in thread.open and call_id in self.answers:
+                thread.taken["tool", "", (call_id,)] += 1
+                self._answer(thread, call_id, *self.answers[call_id])
+        thread.told.clear()
 
-    def _referred(self, ranges: list[tuple[int, int]]) -> list[msgspec.Raw]:
-        found: list[msgspec.Raw] = []
+    def _referred(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        found: list[bytes] = []
         for start, end in ranges:
             part = self.pool[max(start, 0) : max(end, 0)]
             self.references -= len(part)
@@ -382,10 +391,9 @@ class _Sample:
 
     # -- messages -------------------------------------------------------------------------------
 
-    def _know(self, raw: msgspec.Raw | bytes, number: int) -> _Known | None:
-        data = bytes(raw)
+    def _know(self, data: bytes, number: int) -> _Known | None:
         if data not in self.known:
-            message = _part(self.record, raw, shapes.Message, "$.messages[]", f"{self.where}.messages[{number}]")
+            message = _part(self.record, data, shapes.Message, "$.messages[]", f"{self.where}.messages[{number}]")
             text = self._text(message.content) if message is not None else ""
             self.known[data] = _Known(message, text, _key(message, text)) if message is not None else None
         return self.known[data]

@@ -122,7 +122,7 @@ class StepColumns:
         """All steps of one trajectory."""
         flat = self._flat
         calls, tools, arguments, are_text = self._actions.fields
-        answers, texts, codes, errors, missing, orphans = self._observations.fields
+        answers, texts, codes, errors, missing, orphans, arrivals = self._observations.fields
         roles, messages = self._after.fields
         kinds, targets = self._keys.fields
         action_ends, observation_ends = self._actions.offsets, self._observations.offsets
@@ -142,6 +142,7 @@ class StepColumns:
                 errors.append(seen.error)
                 missing.append(seen.missing)
                 orphans.append(seen.is_orphan)
+                arrivals.append(seen.arrived)
                 size += len(seen.text)
             for message in step.after:
                 roles.append(message.role)
@@ -246,8 +247,8 @@ def read_steps(batch: pa.RecordBatch) -> list[Step]:
                 actions=tuple([Action(call_id=a, tool=b, arguments=c, is_text=d) for a, b, c, d in calls]),
                 observations=tuple(
                     [
-                        Observation(call_id=a, text=b, exit_code=c, error=d, missing=e, is_orphan=f)
-                        for a, b, c, d, e, f in seen
+                        Observation(call_id=a, text=b, exit_code=c, error=d, missing=e, is_orphan=f, arrived=g)
+                        for a, b, c, d, e, f, g in seen
                     ]
                 ),
                 after=after[i],

@@ -65,7 +65,7 @@ class Glance(NamedTuple):
     lists: bool = False
     """It prints commits, newest first, so that what stands above HEAD is later."""
     is_whole: bool = False
-    """Nothing was filtered out of the list."""
+    """HEAD would stand in the list, had it not been cut before: every ref, and nothing filtered out."""
     shows: bool = False
     """It prints what one commit holds or changes, or moves to it."""
     beyond: bool = False
@@ -154,7 +154,7 @@ def _of_list(
         return
     is_patch = bool(wide) and any(a in ("-p", "--patch", "-u") for a in rest)
     named = operands(rest)
-    is_whole = not any(map(NARROWING.match, rest)) and len(named) == len(refs) and "--" not in rest
+    is_whole = "--all" in wide and not named and not any(map(NARROWING.match, rest)) and "--" not in rest
     is_beyond = any(map(_is_beyond, refs))
     yield Glance(
         said,

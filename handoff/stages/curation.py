@@ -25,7 +25,7 @@ from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 from handoff.states.reader import StateReader
 from handoff.takeover import read_transcript
-from handoff.trajectory import Step, Trajectory
+from handoff.trajectory import Step, Trajectory, prefix
 
 HRS_QUANTILE = 0.1
 """Share of the collected takeovers below which robustness is too low to imitate."""
@@ -160,7 +160,7 @@ class _Workshop:
     def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
         """Steps 1..h of a recorded run."""
         point = {"trajectory_id": trajectory_id}
-        return self._shard(shard).trajectory(point).steps[:h]
+        return prefix(self._shard(shard).trajectory(point).steps, h)
 
     def shard_of(self, trajectory_id: str) -> str:
         """The shard that holds a recorded run."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from handoff.evidence import predecessor_of
-from handoff.trajectory import Message, Observation, Step, Trajectory
+from handoff.trajectory import Message, Observation, Step, Trajectory, as_of
 
 HEADER = "# Trace of the previous {predecessor}'s work\n\nEvery step it took, in order and complete.\n\n"
 
@@ -32,15 +33,34 @@ _MISSING = {
     "aborted": "the call was aborted",
     "not_executed": "the call was not executed",
     "truncated": "the recording was cut off",
+    "pending": "it had not answered yet",
 }
 
-_rendered: dict[int, tuple[Trajectory, tuple[str, ...]]] = {}
-"""Rendered steps by identity of the trajectory, which is kept alive with them so that its id stays its own."""
+
+
+class _Run(NamedTuple):
+    """A run with its rendered steps."""
+
+    trajectory: Trajectory
+    """Kept alive with them, so that its id stays its own."""
+    pieces: tuple[str, ...]
+    late: tuple[int, ...]
+    """Steps to which something came back only after a later reply."""
+
+
+_rendered: dict[int, _Run] = {}
+"""By identity of the trajectory."""
 
 
 def render(trajectory: Trajectory, h: int) -> str:
     """Steps 1..h. Later steps never enter the text."""
-    return header(trajectory, h) + "".join(_pieces(trajectory)[:h])
+    run = _render_run(trajectory)
+    pieces = run.pieces[:h]
+    for number in run.late:
+        step = trajectory.steps[number - 1]
+        if number <= h and any(seen.arrived is not None and seen.arrived > h for seen in step.observations):
+            pieces = (*pieces[: number - 1], _render_step(number, as_of(step, h)), *pieces[number:])
+    return header(trajectory, h) + "".join(pieces)
 
 
 def header(trajectory: Trajectory, h: int) -> str:
@@ -63,15 +83,17 @@ def split(text: str) -> list[str]:
     return pieces
 
 
-def _pieces(trajectory: Trajectory) -> tuple[str, ...]:
+def _render_run(trajectory: Trajectory) -> _Run:
     found = _rendered.get(id(trajectory))
-    if found is not None and found[0] is trajectory:
-        return found[1]
-    pieces = tuple(_render_step(number, step) for number, step in enumerate(trajectory.steps, 1))
+    if found is not None and found.trajectory is trajectory:
+        return found
+    numbered = list(enumerate(trajectory.steps, 1))
+    late = [number for number, step in numbered if any(seen.arrived is not None for seen in step.observations)]
+    found = _Run(trajectory, tuple([_render_step(number, step) for number, step in numbered]), tuple(late))
     while len(_rendered) >= _KEPT_RUNS:
         _rendered.pop(next(iter(_rendered), 0), None)
-    _rendered[id(trajectory)] = (trajectory, pieces)
-    return pieces
+    _rendered[id(trajectory)] = found
+    return found
 
 
 def _render_step(number: int, step: Step) -> str:

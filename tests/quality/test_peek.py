@@ -161,6 +161,14 @@ def test_a_range_beyond_head_and_a_pull_show_it() -> None:
     assert kinds(bash("git reset --hard origin/main", f"HEAD is now at {FIX[:7]} fix")) == [(1, "saw")]
 
 
+def test_a_list_that_is_cut_before_head_is_later_only_when_head_is_in_it() -> None:
+    """Of all refs HEAD is one; a remote branch may well be behind it, and so may what a filter leaves."""
+    newest = "f00dfee fix\nf00dfed more"
+    assert kinds(bash("git log --all --oneline | head -2", newest)) == [(1, "saw")]
+    assert kinds(bash("git log origin/main --oneline -2", newest)) == [(1, "looked")]
+    assert kinds(bash("git log --all --oneline --author=dev -2", newest)) == [(1, "looked")]
+
+
 def test_two_lists_in_one_answer_are_not_told_apart() -> None:
     """Where one list ends and the next begins cannot be seen, so nothing is claimed."""
     line = "git log --oneline -3; git log --all --oneline"

@@ -77,3 +77,29 @@ def test_views_name_nothing_of_the_outcome() -> None:
     )
     for text in views_of(trajectory, 2):
         assert "SECRET" not in text
+
+
+@given(runs, st.text(max_size=30), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_result_that_came_after_the_point_is_not_there_yet(
+    run: tuple[Step, ...], text: str, data: st.DataObject
+) -> None:
+    """T3: a polled command's output stands at its call, but the predecessor had not seen it before it came."""
+    h = data.draw(st.integers(1, len(run) - 1))
+    early = data.draw(st.integers(1, h))
+    arrived = data.draw(st.integers(h + 1, len(run)))
+
+    def with_result(seen: str, exit_code: int | None) -> Trajectory:
+        late = Observation(text=seen, exit_code=exit_code, arrived=arrived)
+        step = msgspec.structs.replace(
+            run[early - 1],
+            actions=(Action(tool="bash", arguments="python -m pytest tests/test_a.py", is_text=True),),
+            observations=(late,),
+        )
+        return Trajectory(format="codex", task="Fix a.py", steps=(*run[: early - 1], step, *run[early:]))
+
+    first, second = with_result("SECRET 1 failed in 0.1s\n" + text, 1), with_result("2 passed in 0.1s", 0)
+    assert views_of(first, h) == views_of(second, h)
+    assert all("SECRET" not in view for view in views_of(first, h))
+    if arrived < len(run):
+        assert "SECRET" in render_view("trace", first, arrived)
