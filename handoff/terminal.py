@@ -160,7 +160,7 @@ def _print_losses(sources: Sequence[Mapping[str, Any]]) -> None:
                 aside += loss["count"]
     if lost:
         most = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-        named = ", ".join(f"{shown(field, 60)} {count:,}" for field, count in most[:_LISTED])
+        named = ", ".join(f"{shown(field, 160)} {count:,}" for field, count in most[:_LISTED])
         more = f" and {len(most) - _LISTED} more" if len(most) > _LISTED else ""
         out.print(f"fields without a home: {named}{more}", markup=False, soft_wrap=True)
     if aside:

@@ -23,6 +23,7 @@ _ITEM: tuple[_Test, ...] = (
             ("action" in item or "observation" in item) and ("source" in item or "args" in item or "extras" in item)
         ),
     ),
+    ("cline_classic", lambda item: "ts" in item and item.get("type") in ("say", "ask")),
     ("chat", lambda item: "role" in item and "content" in item),
     ("sweagent", lambda item: {"action", "observation"} <= item.keys()),
 )
