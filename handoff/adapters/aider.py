@@ -119,7 +119,9 @@ class Aider:
             record.lost("(text before the first chat)")
         ends = [*(start.start() for start in starts[1:]), len(text)][: len(starts)]
         result = _result(record)
-        attempts = result.all_results if len(result.all_results) == len(starts) else [Attempt()] * len(starts)
+        attempts = result.all_results or [result]
+        if len(attempts) != len(starts):  # nothing says which patch is whose
+            attempts = [Attempt()] * len(starts)
         chosen = _chosen(result, attempts)
         runs = []
         for number, (start, end, attempt) in enumerate(zip(starts, ends, attempts, strict=True)):

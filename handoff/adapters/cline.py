@@ -238,6 +238,8 @@ def _read(
             record.lost(f"$.messages[role={turn.role}]")
     if compaction is not None and compaction.source_message_count == len(file.messages):
         _compact(talk, compaction)
+    elif compaction is not None and compaction.source_message_count > len(file.messages):
+        record.lost("(compaction of messages that are not here)")
     return talk, copied
 
 

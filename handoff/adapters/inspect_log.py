@@ -97,7 +97,9 @@ class Inspect:
         return tuple(runs)
 
     def _runs(self, record: Record, sample: shapes.Sample, header: shapes.Header, where: str) -> tuple[Trajectory, ...]:
-        reading = _Sample(record, sample, where)
+        eval_ = header.eval or shapes.Eval()
+        name = f"{eval_.run_id or ''}/{sample.id}_epoch_{sample.epoch}"[:300]  # as the archive names it
+        reading = _Sample(record, sample, sample.uuid or name, where)
         main, *children = reading.threads()
         steps = main.talk.steps()
         if not steps or not main.task:
@@ -106,10 +108,9 @@ class Inspect:
                 field=f"{where}.messages",
                 remedy="The sample ended before its first step; leave it out.",
             )
-        eval_ = header.eval or shapes.Eval()
         known = _decoded(bytes(sample.metadata), shapes.Facts) or shapes.Facts()
-        name = known.instance_id or (sample.id if isinstance(sample.id, str | int) else None)
-        instance = str(name) if name is not None else None
+        id_ = known.instance_id or sample.id
+        instance = str(id_) if isinstance(id_, str | int) else None
         is_instance = values.repository_of(instance) is not None
         agent = eval_.solver or (header.plan.steps[-1].solver if header.plan and header.plan.steps else None)
         packages = eval_.packages or {}
@@ -133,7 +134,7 @@ class Inspect:
             preamble=tuple(main.talk.preamble),
             steps=steps,
             session=main.session,
-            outcome=_outcome(record, sample, main),
+            outcome=reading.outcome(),
             source=source,
         )
         runs = [run]
@@ -164,7 +165,7 @@ class Inspect:
 class _Thread:
     """One conversation of a sample while its requests are read."""
 
-    def __init__(self, session: str | None, parent: str | None = None, agent: str | None = None) -> None:
+    def __init__(self, session: str, parent: str | None = None, agent: str | None = None) -> None:
         self.talk = Conversation()
         self.session = session
         self.parent = parent
@@ -206,7 +207,7 @@ class _Known(NamedTuple):
 class _Sample:
     """A sample while its events are read."""
 
-    def __init__(self, record: Record, sample: shapes.Sample, where: str) -> None:
+    def __init__(self, record: Record, sample: shapes.Sample, session: str, where: str) -> None:
         self.record = record
         self.sample = sample
         self.where = where
@@ -217,7 +218,7 @@ class _Sample:
         self.references = _MOST_REFERENCES
         self.budget = 4 * len(record.data) + (1 << 20)
         """Bytes that texts kept apart may still fill."""
-        self.main = _Thread(sample.uuid)
+        self.main = _Thread(session)
         self.children: dict[str, _Thread] = {}
         self.owners: dict[str, str | None] = {}
         """Span → the child it belongs to: empty for the main run, ``None`` for a scorer."""
@@ -246,6 +247,37 @@ class _Sample:
             thread.told += thread.open
             self._settle(thread)
         return found
+
+    def outcome(self) -> Outcome:
+        """The scorers' verdict when they agree, and what ended the sample."""
+        sample = self.sample
+        limit = self._read(sample.limit, shapes.Limit, "$.limit")
+        fault = self._read(sample.error, shapes.Fault, "$.error")
+        scores = self._read(sample.scores, dict[str, shapes.Score], "$.scores") or {}
+        verdicts: set[bool | None] = set()
+        patches: list[str] = []
+        for name, score in sorted(scores.items()):
+            if "model_graded" not in name:
+                value = score.value
+                verdicts.add(_VERDICTS.get(value) if isinstance(value, str | int) else None)
+            judged = _decoded(bytes(score.metadata), shapes.Judged)
+            if judged is not None and judged.model_patch:
+                patches.append(judged.model_patch)
+        status: str | None
+        ended: Ending | None
+        if limit is not None and limit.type:
+            status, ended = limit.type, _LIMITS.get(limit.type)
+        elif fault is not None:
+            status, ended = "error", "error"
+        else:
+            status = self.main.stop if self.main.stop in _BROKEN_OFF else None
+            ended = "context_limit" if status == "model_length" else calls.ending(self.main.talk.steps())
+        return Outcome(
+            resolved=verdicts.pop() if len(verdicts) == 1 else None,
+            exit_status=status,
+            ended=ended,
+            patch=patches[0] if patches else None,
+        )
 
     # -- events ---------------------------------------------------------------------------------
 
@@ -327,7 +359,8 @@ class _Sample:
             self.record.lost("$.events[event=model].error")
             return
         choice = output.choices[0]
-        self.record.lost("$.events[].output.choices[1:]", len(output.choices) - 1) if output.choices[1:] else None
+        if output.choices[1:]:
+            self.record.lost("$.events[].output.choices[1:]", len(output.choices) - 1)
         text = self._text(choice.message.content)
         key = _key(choice.message, text)
         # A handoff lets another agent go on in the same conversation: then the reply is in the final messages.
@@ -579,34 +612,6 @@ def _usage(usage: shapes.Usage) -> Usage | None:
         return None
     prompt = None if fresh is None else fresh + (cached or 0) + (written or 0)
     return Usage(prompt=prompt, cached=cached, completion=completion)
-
-
-def _outcome(record: Record, sample: shapes.Sample, main: _Thread) -> Outcome:
-    """The scorers' verdict when they agree, and what ended the sample."""
-    limit = record.under(sample.limit, shapes.Limit | None, "$.limit")  # type: ignore[arg-type]
-    fault = record.under(sample.error, shapes.Fault | None, "$.error")  # type: ignore[arg-type]
-    scores = record.under(sample.scores, dict[str, shapes.Score] | None, "$.scores") or {}  # type: ignore[arg-type]
-    verdicts, patches = set(), []
-    for name, score in sorted(scores.items()):
-        if "model_graded" not in name:
-            value = score.value
-            verdicts.add(_VERDICTS.get(value) if isinstance(value, str | bool | int) else None)
-        judged = _decoded(bytes(score.metadata), shapes.Judged)
-        patches += [judged.model_patch] if judged is not None and judged.model_patch else []
-    ended: Ending | None
-    if limit is not None and limit.type:
-        status, ended = limit.type, _LIMITS.get(limit.type)
-    elif fault is not None:
-        status, ended = "error", "error"
-    else:
-        status = main.stop if main.stop in _BROKEN_OFF else ""
-        ended = "context_limit" if status == "model_length" else calls.ending(main.talk.steps())
-    return Outcome(
-        resolved=verdicts.pop() if len(verdicts) == 1 else None,
-        exit_status=status or None,
-        ended=ended,
-        patch=patches[0] if patches else None,
-    )
 
 
 def _task_id(task: str | None, sample: str | None) -> str | None:

@@ -16,6 +16,7 @@ from handoff.framing.losses import NOTHING, Repeated, Sealed, Upkeep
 class Eval(msgspec.Struct, gc=False):
     """``eval`` of the header. The revision in it is of the evaluation's code, not of the task's repository."""
 
+    run_id: str | None = None
     task: str | None = None
     model: str | None = None
     solver: str | None = None

@@ -6,6 +6,7 @@ as ``sudo`` and ``timeout`` taken off, ``bash -c`` opened. Nothing is executed o
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -108,10 +109,18 @@ def _line_and_address(arguments: str, is_text: bool) -> tuple[str, str]:
         return ("" if not head or head[0] in _EDITOR_WORDS else arguments[: 2 * LONGEST]), ""
     try:
         values = _decode(arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return "", ""
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        values = _read_slowly(arguments)
     lines = (values.command, values.cmd, values.commands, values.keystrokes, values.script)
     return _first(lines), _first((values.url, values.urls, values.uri, values.query))
+
+
+def _read_slowly(arguments: str) -> _Values:
+    """What the fast decoder refuses: nothing may hide behind a lone surrogate. Empty when it is no object at all."""
+    try:
+        return msgspec.convert(json.loads(arguments), _Values)
+    except (ValueError, RecursionError, msgspec.ValidationError):
+        return _Values()
 
 
 def _first(values: tuple[Any, ...]) -> str:

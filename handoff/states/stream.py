@@ -11,7 +11,7 @@ import re
 from handoff.actions.operations import LAST_LINE, LineEdit
 from handoff.states.editors import Unknowable, encoded, lines_of
 
-_MOST_WORK = 20_000_000
+_MOST_WORK = 50_000_000
 """Steps of matching that one edit of one file may cost."""
 
 
@@ -62,11 +62,29 @@ class _Budget:
             raise Unknowable("matching this pattern on this file would take too long")
 
 
+_BRACKETS = re.compile(r"\[\^?(?:\\.|[^\]\\])*\]")
+_NO_TEXT = re.compile(r"\(\?[<=]{1,2}[^)]*\)|\\[A-Za-z]")
+_TEXT = re.compile(r"((?:\\[^A-Za-z0-9]|[^\\.()*+?^$])+)([*?]?)")
+_ESCAPE = re.compile(r"\\(.)")
+
+
+def _needle(pattern: str) -> bytes:
+    """The longest text that every match holds; empty when there is none."""
+    if pattern.startswith("(?i)"):
+        return b""
+    found = [b""]
+    for text, times in _TEXT.findall(_NO_TEXT.sub(".", _BRACKETS.sub(".", pattern))):
+        characters = _ESCAPE.sub(r"\1", text)
+        found.append(encoded(characters[:-1] if times else characters))
+    return max(found, key=len)
+
+
 class _Matcher:
     """A pattern, its cost, and what it needs of a line."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(encoded(pattern))
+        self._needle = _needle(pattern)
         stars = len(re.findall(r"(?<!\\)[*+]", pattern))
         optional = len(re.findall(r"(?<!\\)\?", pattern))
         self._degree = stars + (not pattern.startswith(("^", ".*")))
@@ -74,11 +92,13 @@ class _Matcher:
         self._is_plain = re.search(r"(?<!\\)(?:\\\\)*[.\[*+?]|\\b|\(\?i\)", pattern) is None
 
     def search(self, text: bytes, budget: _Budget) -> re.Match[bytes] | None:
-        self.ready(text, budget)
-        return self._pattern.search(text)
+        pattern = self.ready(text, budget)
+        return pattern.search(text) if pattern is not None else None
 
-    def ready(self, text: bytes, budget: _Budget) -> re.Pattern[bytes]:
-        """The pattern, when it may be run on ``text``."""
+    def ready(self, text: bytes, budget: _Budget) -> re.Pattern[bytes] | None:
+        """The pattern, when it may be run on ``text``; ``None`` when it cannot match."""
+        if self._needle not in text:
+            return None
         if not self._is_plain and not text.isascii():
             raise Unknowable("what this pattern matches on a line that is not ASCII depends on the locale")
         budget.spend(len(text) if self._degree < 2 else self._factor * len(text) ** self._degree)
@@ -149,6 +169,8 @@ class _Running:
         """The line with its match, or every one, replaced."""
         assert self._matcher is not None
         pattern = self._matcher.ready(text, budget)
+        if pattern is None:
+            return text
         if self._edit.is_every:
             return pattern.sub(self._filled, text)
         for count, match in enumerate(pattern.finditer(text), 1):

@@ -144,7 +144,7 @@ def test_failing_tests_are_named_as_the_runner_names_them() -> None:
         ("go", "DONE 12 tests, 2 failures in 1.5s", ("failed", 10, 2)),
         (
             "cargo",
-            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured\ntest result: FAILED. 1 passed; 1 failed; 0 ignored",
+            "test result: ok. 3 passed; 0 failed; 0 ignored\ntest result: FAILED. 1 passed; 1 failed; 0 ignored",
             ("failed", 4, 1),
         ),
         ("cargo", "     Summary [   0.5s] 10 tests run: 9 passed, 1 failed, 0 skipped", ("failed", 9, 1)),

@@ -85,6 +85,15 @@ def test_only_the_chosen_try_has_a_verdict_and_answers_stay_out() -> None:
     assert ("(run record).gold_files", "answers and evaluation: kept out on purpose") in record.losses()
 
 
+def test_a_record_of_one_try_speaks_of_the_only_chat(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(START + "\n#### Fix it.  \n\nDone.\n\n")
+    (tmp_path / "a.json").write_text(json.dumps({"model_patch": "diff", "resolved": True}))
+    (item,) = SourceFile(tmp_path / "a.md")
+    assert isinstance(item, Record)
+    (run,) = convert(item)
+    assert (run.outcome.resolved, run.outcome.patch) == (True, "diff")
+
+
 def test_a_planner_and_an_editor_are_two_models() -> None:
     """T19."""
     _, (run,) = read("history.markdown")

@@ -95,6 +95,13 @@ class TestSession:
         assert not [path for path, reason in item.losses() if reason is None]
 
 
+@pytest.mark.parametrize("name", ["cline/run.json", "cline/run.compaction.json", "cline_classic/task_metadata.json"])
+def test_what_only_describes_a_run_gives_no_record(name: str) -> None:
+    source = SourceFile(FIXTURES / name)
+    assert list(source) == []
+    assert source.framing == "side file"
+
+
 class TestClassic:
     def test_calls_are_tags_with_parameters(self) -> None:
         """T14: a value may hold tags of its own name, and the last end tag may be missing."""
@@ -149,6 +156,14 @@ class TestClassic:
         assert [step.boundary for step in steps] == [None, "compaction", "resume", None]
         assert steps[1].after[0].role == "context_summary"
         assert "Go on." in next(message.text for message in steps[2].after if message.role == "user")
+
+    def test_what_the_interface_showed_is_refused_once(self, tmp_path: Path) -> None:
+        shown = [{"ts": 1, "type": "say", "say": "task", "text": "Fix it."}, {"ts": 2, "type": "ask", "ask": "command"}]
+        (tmp_path / "ui_messages.json").write_text(json.dumps(shown))
+        (item,) = SourceFile(tmp_path / "ui_messages.json")
+        assert isinstance(item, Record)
+        with pytest.raises(RecordError, match="cline_classic"):
+            convert(item)
 
     def test_an_endless_row_of_open_tags_is_one_call(self) -> None:
         (action,) = task(("assistant", "<read_file>\n<path>" * 20_000)).steps[0].actions

@@ -116,9 +116,9 @@ def test_a_subagent_is_a_run_of_its_own(runs: tuple[Trajectory, ...]) -> None:
 def test_subtasks_of_older_logs_nest_their_events() -> None:
     inner = request([{"role": "user", "content": "Look."}], reply("Seen."))
     events = [request([ASKED], reply("Wait.")), {"event": "subtask", "name": "look", "events": [inner]}]
-    main, child = convert(sample([ASKED], events, uuid="u"))
+    main, child = convert(sample([ASKED], events))
     assert ([step.text for step in main.steps], [step.text for step in child.steps]) == (["Wait."], ["Seen."])
-    assert child.parent == "u"
+    assert child.parent == main.session == "/1_epoch_1"
 
 
 def test_another_agent_may_go_on_in_the_same_conversation() -> None:

