@@ -19,6 +19,14 @@ READ = Summary(
     label="split",
     value="trajectories",
 )
+LOST = Summary(
+    title="fields without a home, and those left out on purpose",
+    table="sources",
+    sql="""
+        SELECT loss.field, coalesce(loss.reason, 'no home') AS reason, sum(loss.count) AS values, count(*) AS files
+        FROM (SELECT unnest(losses) AS loss FROM rows) GROUP BY ALL ORDER BY reason = 'no home' DESC, values DESC, field
+    """,
+)
 SET_ASIDE = Summary(
     title="quarantined records",
     table="quarantine",
@@ -37,4 +45,4 @@ def raw_trajectories(context: AssetExecutionContext, project: ProjectResource) -
 
     opened = project.open()
     written = corpus.raw_trajectories(opened, context.partition_key, progress.of(context))
-    return materialized(opened, written, READ, SET_ASIDE, content=project.content(context.partition_key))
+    return materialized(opened, written, READ, SET_ASIDE, LOST, content=project.content(context.partition_key))

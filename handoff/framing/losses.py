@@ -52,7 +52,7 @@ def strict(kind: Any) -> Any:
     return found
 
 
-def _twin(kind: Any, begun: dict[Any, str]) -> Any:
+def _twin(kind: Any, begun: dict[Any, Any]) -> Any:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         if kind in begun:
             return begun[kind]  # a forward reference: the struct holds itself
@@ -68,6 +68,7 @@ def _twin(kind: Any, begun: dict[Any, str]) -> Any:
             name, fields, bases=(kind,), forbid_unknown_fields=True, kw_only=True, gc=False, module=__name__
         )
         globals()[name] = twin  # where msgspec looks a forward reference up
+        begun[kind] = twin
         return twin
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is None or origin is Annotated or not arguments:

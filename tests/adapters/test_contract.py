@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from handoff.adapters import ADAPTERS, Record, convert
+from handoff.corpus import files as corpus_files
 from handoff.errors import RecordError
 from handoff.framing import Damaged, SourceFile
 from handoff.trajectory import Step, Trajectory, trajectory_id
@@ -139,6 +140,20 @@ def test_a_misfit_item_is_named(name: str, record: Record) -> None:
         error = broken.problems[0] if broken.problems else raised
     assert f"[{len(turns) - 1}]" in error.field or error.record == len(turns)
     assert "int" in error.problem
+
+
+def test_no_file_of_the_corpus_is_claimed_by_two(corpus: Path) -> None:
+    """The order in which adapters are tried decides nothing: each record has one claimant, or none."""
+    claimed: dict[str, int] = {}
+    for path in corpus_files([corpus]):
+        for item in SourceFile(path):
+            if isinstance(item, Record):
+                claims = [adapter.format for adapter in ADAPTERS if adapter.recognises(item)]
+                assert len(claims) < 2, (path.name, claims)
+                for name in claims:
+                    claimed[name] = claimed.get(name, 0) + 1
+    assert len(claimed) > 15
+    assert sum(claimed.values()) > 200
 
 
 def test_damaged_files_are_reported_with_their_place(tmp_path: Path) -> None:

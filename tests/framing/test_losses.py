@@ -40,6 +40,7 @@ class Second(msgspec.Struct, tag="second", tag_field="type", gc=False):
 
 class Run(msgspec.Struct, gc=False):
     turns: list[Turn]
+    one_or_more: Part | list[Part] | None = None
     either: First | Second | None = None
 
 
@@ -61,6 +62,7 @@ def test_every_field_without_a_home_is_counted_by_its_path() -> None:
             {"role": "b", "new": 1, "by_name": {"k": {"odd": 1}, "l": {}}, "parts": "text"},
         ],
         "either": {"type": "second", "b": 1, "c": 1},
+        "one_or_more": [{"odd": 1}, {"text": "x"}],
         "top": True,
     }
     assert losses_of(value) == {
@@ -69,6 +71,7 @@ def test_every_field_without_a_home_is_counted_by_its_path() -> None:
         ("$.turns[].parts[].inner[].odd", None): 2,
         ("$.turns[].by_name.*.odd", None): 1,
         ("$.either.c", None): 1,
+        ("$.one_or_more[].odd", None): 1,
         ("$.top", None): 1,
     }
 
