@@ -20,8 +20,8 @@ import tree_sitter_bash
 
 LONGEST = 200_000
 """Characters of a line that are looked at; a longer one is reported as one command that cannot be understood."""
-_LONGEST_PARSED = 50_000
-"""Characters of a line that the grammar is given: hostile text costs it some 20 µs for each."""
+_LONGEST_PARSED = 30_000
+"""Characters of a line that the grammar is given: hostile text costs it some 30 µs for each."""
 _MOST_HEREDOCS = 100
 _MOST_OPEN = 60
 _MOST_STRAY = 200

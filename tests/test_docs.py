@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import msgspec
 import pytest
 
-from handoff import cli
+from handoff import cli, corpus
+from handoff.adapters import ADAPTERS
 from handoff.kata.arms import MIXES
-from handoff.lake import SCHEMAS
+from handoff.lake import SCHEMAS, Lake
 from handoff.project import KataSettings, Settings
 from handoff.stages import CODE_VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md", "docs/science.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md", "docs/science.md", "docs/formats.md"]
 
 
 def read(page: str) -> str:
@@ -52,6 +54,26 @@ def test_the_design_page_lists_every_table() -> None:
         SCHEMAS
     )
     assert set(CODE_VERSIONS) <= set(SCHEMAS)
+
+
+def test_the_formats_page_has_a_row_for_every_format_and_every_framing() -> None:
+    formats, files = read("docs/formats.md").split("## Files")
+    rows = re.findall(r"^\| `(\w+)`", formats, re.MULTILINE)
+    assert sorted(rows) == sorted(adapter.format for adapter in ADAPTERS)
+    framings = set(re.findall(r'framing = "([\w ]+)"', read("handoff/framing/source.py"))) - {"unknown"}
+    assert set(re.findall(r"^\| `([\w ]+)`", files, re.MULTILINE)) == framings
+
+
+def test_the_queries_of_the_formats_page_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.json").write_text('{"neither": 1}', "utf-8")
+    lake = Lake(tmp_path / "data" / "lake")
+    corpus.ingest(lake, "s", [ROOT / "tests" / "fixtures" / "chat", tmp_path / "bad.json"], inputs="test")
+    monkeypatch.chdir(tmp_path)
+    lost, set_aside = (
+        duckdb.sql(query) for query in re.findall(r"```sql\n(.*?)```", read("docs/formats.md"), re.DOTALL)
+    )
+    assert lost.columns == ["field", "times"]
+    assert ("No known format.",) in set_aside.project("problem").fetchall()
 
 
 def test_every_section_that_code_cites_exists() -> None:

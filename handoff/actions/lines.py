@@ -31,7 +31,7 @@ from handoff.shell import Command, Word, commands
 Result = tuple[tuple[Operation, ...], Context]
 _DEEPEST = 6
 """Lines inside lines (``bash -c``) that are followed."""
-_SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash"))
+_INNER = frozenset(("bash", "sh", "zsh", "dash", "ash", "eval"))
 _SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"))
 _QUIET = frozenset(
     ("cd", "pushd", "popd", "export", "set", "true", ":", "source", ".", "sleep", "mkdir", "rm", "touch")
@@ -57,6 +57,7 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
     folders: dict[tuple[int, ...], Context] = {(): context}
     left: list[Context] = []
     pipes_fail = False
+    last = len(parts) - 1
     for number, part in enumerate(parts):
         here = _folder(folders, part.scope)
         words = unwrapped(part.words)
@@ -69,7 +70,7 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
             continue
         if program == "set" and any(word.text == "pipefail" for word in words):
             pipes_fail = True
-        inner = _inner_line(words, part) if depth < _DEEPEST else None
+        inner = _inner_line(words, program, part) if program in _INNER and depth < _DEEPEST else None
         if inner is not None:
             made = list(_interpret(inner, here, depth + 1)[0])
             made += _redirected(part, words, program, here, parts)
@@ -77,12 +78,10 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
             made = _of_command(part, words, program, here, parts)
         if part.is_conditional or not part.is_certain:
             made = [_clouded(operation, part) for operation in made]
-        if any(isinstance(operation, Validate) for operation in made) and not _decides(parts, number, pipes_fail):
-            made = [_without_code(operation) for operation in made]
-        if part.position + 1 < part.length and program not in ("echo", "printf", "cat"):
-            made = [_not_alone(operation) for operation in made]
+        if number < last or not part.owns_status:
+            made = [_in_place(operation, parts, number, pipes_fail) for operation in made]
         found += made
-    if len(parts) > 1 and sum(_speaks(part) for part in parts) != 1:
+    if last > 0 and sum(_speaks(part) for part in parts) != 1:
         found = [_not_alone(operation) for operation in found]
     return tuple(found), folders[()]
 
@@ -90,6 +89,13 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
 def _speaks(part: Command) -> bool:
     """Whether the command may print into the observation."""
     return bool(part.words) and part.words[0].text not in _QUIET
+
+
+def _in_place(operation: Operation, parts: tuple[Command, ...], number: int, pipes_fail: bool) -> Operation:
+    """What others of the line take from an operation: its exit code, or its output."""
+    if isinstance(operation, Validate) and not _decides(parts, number, pipes_fail):
+        return msgspec.structs.replace(operation, owns_exit_code=False)
+    return _not_alone(operation) if parts[number].position + 1 < parts[number].length else operation
 
 
 def _folder(folders: dict[tuple[int, ...], Context], scope: tuple[int, ...]) -> Context:
@@ -133,13 +139,10 @@ def _decides(parts: tuple[Command, ...], number: int, pipes_fail: bool) -> bool:
     return all(other.connector == "&&" and _program(other.words) in _SURE for other in parts[end:])
 
 
-def _inner_line(words: tuple[Word, ...], part: Command) -> str | None:
+def _inner_line(words: tuple[Word, ...], program: str, part: Command) -> str | None:
     """The line that ``bash -c`` or ``eval`` would run."""
-    name = _program(words)
-    if name == "eval" and all(word.is_literal for word in words):
-        return " ".join(word.text for word in words[1:])
-    if name not in _SHELLS:
-        return None
+    if program == "eval":
+        return " ".join(word.text for word in words[1:]) if all(word.is_literal for word in words) else None
     for place, word in enumerate(words[1:], start=1):
         text = word.text
         if text.startswith("-") and not text.startswith("--") and "c" in text:
@@ -157,14 +160,16 @@ def _of_command(
     part: Command, words: tuple[Word, ...], program: str, here: Context, parts: tuple[Command, ...]
 ) -> list[Operation]:
     """One simple command: what its program does, then what its redirections write."""
-    outputs = _outputs(part)
+    outputs = _outputs(part) if part.redirects else []
     made: list[Operation] = []
     if words and not (outputs and program == "cat" and part.stdin is not None):
         is_alone = not outputs and part.length == 1
         made = operations_of(Call(words=words, stdin=_input(part, parts), context=here, is_alone=is_alone))
         if not outputs and not part.position and program in _READING_INPUT and not made:
             made = [Read(path=resolve(r.target.text, here)) for r in part.redirects if r.operator == "<"]
-    return made if program == "tee" else made + _redirected(part, words, program, here, parts)
+    if part.redirects and program != "tee":
+        made += _redirected(part, words, program, here, parts)
+    return made
 
 
 _READING_INPUT = frozenset(("cat", "head", "tail", "wc", "grep", "sed", "awk", "sort", "jq", "nl", "tr", "cut", "less"))
@@ -267,10 +272,6 @@ def _clouded(operation: Operation, part: Command) -> Operation:
         return operation
     why = "runs only on a condition" if part.is_conditional else "the line could not be read in full"
     return Opaque(reason=why, paths=changed, is_possible=True)
-
-
-def _without_code(operation: Operation) -> Operation:
-    return msgspec.structs.replace(operation, owns_exit_code=False) if isinstance(operation, Validate) else operation
 
 
 def _not_alone(operation: Operation) -> Operation:

@@ -330,16 +330,36 @@ def _replaced(path: str, old: str, new: str, key: str, name: str, values: _Value
     return Replace(path=path, old=old, new=new, count="loose" if is_loose else "one")
 
 
-_BLOCK = re.compile(r"^[<-]{3,9} ?SEARCH>?[^\n]*\n(.*?)^={3,9}\n(.*?)^[>+]{3,9} ?REPLACE[ \t]*$", re.S | re.M)
-_BLOCK_HEAD = re.compile(r"\A(?::(?:start|end)_line:[^\n]*\n)*(?:-{7}\n)?")
+_SEARCH_MARK = re.compile(r"[<-]{3,9} ?SEARCH>?")
+_DIVIDER = re.compile(r"={5,9}")
+_REPLACE_MARK = re.compile(r"[>+]{3,9} ?REPLACE")
+_ROO_HEAD = re.compile(r":(?:start|end)_line:.*|-{5,9}")
+_A_BLOCK = re.compile(r"^[<-]{3,9} ?SEARCH>?[ \t\r]*$", re.M)
 
 
 def _blocks(path: str, diff: str) -> tuple[Operation, ...]:
-    """SEARCH/REPLACE blocks of one file, in order."""
+    """SEARCH/REPLACE blocks of one file, in order. A block that does not end is none."""
     made: list[Operation] = []
-    for match in _BLOCK.finditer(diff):
-        old, new = _BLOCK_HEAD.sub("", match[1]), match[2]
-        made.append(Replace(path=path, old=old, new=new, count="loose") if old else AppendFile(path=path, text=new))
+    old: list[str] | None = None
+    new: list[str] | None = None
+    for line in diff.split("\n"):
+        mark = line.rstrip()
+        if _SEARCH_MARK.fullmatch(mark):
+            old, new = [], None
+        elif old is not None and new is None:
+            if _DIVIDER.fullmatch(mark):
+                new = []
+            elif old or not _ROO_HEAD.fullmatch(mark):
+                old.append(f"{line}\n")
+        elif old is not None and new is not None:
+            if not _REPLACE_MARK.fullmatch(mark):
+                new.append(f"{line}\n")
+                continue
+            before, after = "".join(old), "".join(new)
+            made.append(
+                Replace(path=path, old=before, new=after, count="loose") if old else AppendFile(path=path, text=after)
+            )
+            old = new = None
     return tuple(made) or (Opaque(reason="a diff of no known form", paths=(path,)),)
 
 
@@ -372,7 +392,7 @@ def _delete(name: str, values: _Values, context: Context) -> Result:
 
 def _patch(name: str, values: _Values, context: Context) -> Result:
     text = _text(values, "patch", "input", "patchText", "diff", "content")
-    if _BLOCK.search(text) is not None:
+    if _A_BLOCK.search(text) is not None:
         return _edit_file(name, values, context)
     return (_patched(text, context),), context
 

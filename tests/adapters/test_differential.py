@@ -17,7 +17,7 @@ import agentpile
 import msgspec
 import pytest
 
-from handoff.adapters import convert
+from handoff.adapters import ADAPTERS, convert
 from handoff.exports import AtifExporter
 from handoff.framing import Record, SourceFile
 from handoff.samples import Origin, sft_sample
@@ -296,8 +296,8 @@ def test_harbor_takes_every_run_that_we_export() -> None:
     """With its own models, where they are installed (Python 3.12): each fixture's run as a predecessor."""
     models = pytest.importorskip("harbor.models.trajectories", reason="harbor is not installed in this environment")
     taken = 0
-    for path in sorted(FIXTURES.glob("*/*.*")):
-        for run in ours(path) if path.suffix in (".json", ".jsonl", ".traj") and path.parent.name != "peers" else ():
+    for path in (path for adapter in ADAPTERS for path in sorted((FIXTURES / adapter.format).glob("*.*"))):
+        for run in ours(path) if path.suffix != ".md" else ():
             trajectory = models.Trajectory.model_validate_json(exported(run))
             copied = [step for step in trajectory.steps if step.source == "agent" and step.is_copied_context]
             assert [len(step.tool_calls or ()) for step in copied] == [len(step.actions) for step in run.steps]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-import msgspec
-
 from handoff.actions.operations import Opaque, Operation, Other
 from handoff.actions.paths import Context, is_outside, is_unknown, resolve
 from handoff.shell import Word
@@ -20,33 +18,33 @@ def listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class Call:
     """One command without its wrappers."""
 
-    words: tuple[Word, ...]
-    """Program and arguments."""
-    stdin: str | None
-    """What it reads from its standard input, when the line itself says it."""
-    context: Context
-    is_alone: bool
-    """Whether its output reaches the observation, and not a pipe or a file."""
-    typed: tuple[Word, ...] = ()
-    """The command as typed, when ``words`` is what it runs in turn (``python -m pytest``)."""
+    __slots__ = ("arguments", "context", "is_alone", "name", "stdin", "typed", "words")
 
-    @property
-    def name(self) -> str:
+    def __init__(
+        self, words: tuple[Word, ...], stdin: str | None, context: Context, is_alone: bool, typed: tuple[Word, ...] = ()
+    ) -> None:
+        self.words = words
+        """Program and arguments."""
+        self.stdin = stdin
+        """What it reads from its standard input, when the line itself says it."""
+        self.context = context
+        self.is_alone = is_alone
+        """Whether its output reaches the observation, and not a pipe or a file."""
+        self.typed = typed or words
+        """The command as typed: another one when ``words`` is what it runs in turn (``python -m pytest``)."""
+        name = words[0].text
+        self.name = name.rsplit("/", 1)[-1] if "/" in name else name
         """The program's name without its folder."""
-        return self.words[0].text.rsplit("/", 1)[-1]
-
-    @property
-    def arguments(self) -> list[str]:
+        self.arguments = [word.text for word in words[1:]]
         """The words after the program's name, as text."""
-        return [word.text for word in self.words[1:]]
 
     @property
     def shown(self) -> str:
         """The command as typed, shortened for display."""
-        text = " ".join(word.text for word in self.typed or self.words)
+        text = " ".join(word.text for word in self.typed)
         return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
 
     def path(self, text: str) -> str:
@@ -59,7 +57,12 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     def has(self, *options: str) -> bool:
         """Whether one of ``options`` is given, by itself or, for a single letter, in a cluster such as ``-rf``."""
-        return any(_is_option(word.text, option) for word in self.words[1:] for option in options)
+        for text in self.arguments:
+            if text[:1] == "-":
+                for option in options:
+                    if _is_option(text, option):
+                        return True
+        return False
 
     def values(self, *options: str) -> list[str]:
         """The words after ``options``."""
@@ -67,7 +70,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     def inner(self, words: tuple[Word, ...]) -> Call:
         """The command that this one runs."""
-        return Call(words, self.stdin, self.context, self.is_alone, self.typed or self.words)
+        return Call(words, self.stdin, self.context, self.is_alone, self.typed)
 
 
 Program: TypeAlias = Callable[[Call], "list[Operation] | Call"]

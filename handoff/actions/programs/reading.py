@@ -101,11 +101,11 @@ _GREP_VALUED = listed(
 
 def grep(call: Call) -> list[Operation]:
     """``grep`` and its kin; as the filter of a pipe it searches nothing."""
-    patterns = call.values("-e", "--regexp")
     plain = call.plain(_GREP_VALUED)
-    if call.name == "rg" and call.has("--files"):
+    if call.name == "rg" and "--files" in call.arguments:
         return [ListFiles(path=call.path(path)) for path in plain or ["."]]
-    if not patterns and not call.has("-f") and plain:
+    patterns = call.values("-e", "--regexp")
+    if plain and not patterns and "-f" not in call.arguments:
         patterns, plain = plain[:1], plain[1:]
     if not plain and not call.is_alone and not (call.name in ("grep", "egrep", "fgrep") and call.has("-r", "-R")):
         return []

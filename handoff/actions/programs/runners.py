@@ -125,7 +125,7 @@ LINTERS = listed(
     """
     mypy flake8 pylint pyflakes eslint tsc tsgo pyright basedpyright shellcheck pycodestyle pydocstyle bandit ruff
     biome golangci-lint staticcheck rubocop phpstan clang-tidy hadolint actionlint pre-commit tslint stylelint
-    markdownlint credo dialyzer vulture
+    markdownlint credo dialyzer vulture sqlfluff
     """
 )
 FORMATTERS = listed(
@@ -146,14 +146,20 @@ _LINT_VALUED = listed(
 _FIXES = ("--fix", "--write", "-w", "-i", "--in-place", "--inplace", "--autocorrect", "-A", "--apply", "--fix-only")
 
 
+_WITH_VERBS = frozenset(("ruff", "biome", "golangci-lint", "pre-commit", "sqlfluff"))
+
+
 def lint(call: Call) -> list[Operation]:
     """A linter; with a fixing option it edits."""
     name, names = call.name, call.plain(_LINT_VALUED)
     if any(text in ("--version", "--help", "-h") for text in call.arguments):
         return [Run(target=name)]
-    if name in ("ruff", "biome") and names[:1] == ["format"]:
+    verb = names[0] if names and name in _WITH_VERBS else ""
+    if verb in ("format", "fmt"):
         return _formatted(call, names[1:])
-    if names and names[0] in ("check", "run", "lint") and name in ("ruff", "biome", "golangci-lint", "pre-commit"):
+    if verb == "fix":
+        return _edited(call, names[1:])
+    if verb in ("check", "run", "lint"):
         names = names[1:]
     if name != "pre-commit" and any(text in _FIXES for text in call.arguments):
         return _edited(call, names)

@@ -117,6 +117,8 @@ _UNNAMED = re.compile(
     r"""|\.(?:unlink|touch)\(|\bos\.(?:remove|unlink)\("""
 )
 """A write, with or without a file that can be told."""
+_LONGEST = 100_000
+"""Characters of code that are looked at."""
 _BEYOND = re.compile(
     r"shutil\.|subprocess|os\.(?:system|rename|replace|makedirs|popen)|fileinput|execSync|child_process"
 )
@@ -125,6 +127,8 @@ _BEYOND = re.compile(
 
 def script_of(name: str, code: str, context: Context) -> list[Operation]:
     """An inline script: an edit of the files that it opens for writing, else a run of ``name``."""
+    if len(code) > _LONGEST:
+        return [Run(target=name), Opaque(reason=name, is_possible=True)]
     writes = sum(1 for _ in _UNNAMED.finditer(code))
     is_beyond = _BEYOND.search(code) is not None
     if not writes:

@@ -8,9 +8,8 @@ and only single characters repeated, the leftmost greedy match is the leftmost l
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
-
-import msgspec
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypedDict
 
 from handoff.actions.operations import (
     LAST_LINE,
@@ -28,25 +27,86 @@ from handoff.actions.programs.call import Call, anywhere
 from handoff.shell import Word
 
 
-class _Options(NamedTuple):
+class _Options:
     """A command line of ``sed``, read."""
 
-    scripts: list[Word]
-    files: list[Word]
-    in_place: bool = False
-    suffix: str = ""
-    """Of the backup that ``-i.bak`` leaves."""
-    is_gnu: bool = True
-    """False for BSD's ``-i ''``."""
-    is_quiet: bool = False
-    is_extended: bool = False
-    is_known: bool = True
-    """Whether every option was understood."""
+    def __init__(self, words: tuple[Word, ...]) -> None:
+        self.scripts: list[Word] = []
+        self.files: list[Word] = []
+        self.in_place = False
+        self.suffix = ""
+        """Of the backup that ``-i.bak`` leaves."""
+        self.is_gnu = True
+        """False for BSD's ``-i ''``."""
+        self.is_quiet = False
+        self.is_extended = False
+        self.is_known = True
+        """Whether every option was understood."""
+        rest = iter(words)
+        has_script = False
+        for word in rest:
+            text = word.text
+            if text[:1] != "-" or text == "-":
+                (self.files if has_script else self.scripts).append(word)
+                has_script = True
+            elif text[:2] == "--":
+                has_script = self._long(text, word, rest) or has_script
+            else:
+                has_script = self._cluster(text[1:], rest) or has_script
+        if self.in_place and self.scripts and self.scripts[0] == Word("") and self.files:
+            self.is_gnu = False
+            self.scripts = self.scripts[1:] or [self.files.pop(0)]
+
+    def _long(self, text: str, word: Word, rest: Iterator[Word]) -> bool:
+        """A long option; whether it brings the script."""
+        name, _, value = text.partition("=")
+        match name:
+            case "--in-place":
+                self.in_place, self.suffix = True, value
+            case "--quiet" | "--silent":
+                self.is_quiet = True
+            case "--regexp-extended":
+                self.is_extended = True
+            case "--expression":
+                self.scripts.append(Word(value, word.is_literal) if value else next(rest, Word("")))
+                return True
+            case "--file":
+                self.is_known = False
+                return True
+            case _:
+                self.is_known = False
+        return False
+
+    def _cluster(self, letters: str, rest: Iterator[Word]) -> bool:
+        """Short options in one word; whether they bring the script."""
+        for place, letter in enumerate(letters):
+            match letter:
+                case "n":
+                    self.is_quiet = True
+                case "E" | "r":
+                    self.is_extended = True
+                case "i":
+                    self.in_place, self.suffix = True, letters[place + 1 :]
+                    return False
+                case "e":
+                    given = letters[place + 1 :]
+                    self.scripts.append(Word(given) if given else next(rest, Word("")))
+                    return True
+                case "f":
+                    self.is_known = False
+                    if not letters[place + 1 :]:
+                        next(rest, None)
+                    return True
+                case "s" | "u":
+                    pass
+                case _:
+                    self.is_known = False
+        return False
 
 
 def sed(call: Call) -> list[Operation]:
     """``sed``: reads files, or edits them with ``-i``."""
-    options = _options(call.words[1:])
+    options = _Options(call.words[1:])
     if not options.in_place:
         return _reads(call, options)
     edits = _script(options) if options.is_known and not options.is_quiet else None
@@ -62,66 +122,6 @@ def sed(call: Call) -> list[Operation]:
                 made.append(Copy(source=path, target=path + options.suffix))
             made.append(_edit(path, edits) if edits is not None else Opaque(reason="sed -i", paths=(path,)))
     return made
-
-
-def _options(words: tuple[Word, ...]) -> _Options:
-    found = _Options([], [])
-    has_script = False
-    place = 0
-    while place < len(words):
-        word = words[place]
-        place += 1
-        text = word.text
-        following = words[place] if place < len(words) else None
-        if text in ("--expression", "--file", "-f"):
-            place += 1
-            has_script = True
-            if text == "--expression" and following is not None:
-                found.scripts.append(following)
-            else:
-                found = found._replace(is_known=False)
-        elif text.startswith("--in-place"):
-            found = found._replace(in_place=True, suffix=text.partition("=")[2])
-        elif text.startswith("--expression="):
-            has_script = True
-            found.scripts.append(Word(text.partition("=")[2], word.is_literal))
-        elif text in ("--quiet", "--silent", "--regexp-extended"):
-            found = found._replace(is_extended=True) if "extended" in text else found._replace(is_quiet=True)
-        elif text.startswith("-") and len(text) > 1:
-            found, takes_script = _cluster(found, text[1:])
-            has_script = has_script or takes_script
-            if takes_script and not text.partition("e")[2]:
-                place += 1
-                found.scripts.append(following or Word(""))
-            elif found.in_place and text == "-i" and following is not None and following == Word(""):
-                place += 1
-                found = found._replace(is_gnu=False)
-        elif has_script or found.scripts:
-            found.files.append(word)
-        else:
-            found.scripts.append(word)
-    return found
-
-
-def _cluster(found: _Options, letters: str) -> tuple[_Options, bool]:
-    """Short options in one word; whether a script belongs to them."""
-    for place, letter in enumerate(letters):
-        match letter:
-            case "n":
-                found = found._replace(is_quiet=True)
-            case "E" | "r":
-                found = found._replace(is_extended=True)
-            case "i":
-                return found._replace(in_place=True, suffix=letters[place + 1 :]), False
-            case "e":
-                if rest := letters[place + 1 :]:
-                    found.scripts.append(Word(rest))
-                return found, True
-            case "s" | "u":
-                pass
-            case _:
-                found = found._replace(is_known=False)
-    return found, False
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:,[ ]?(\d{1,9}|\$))?[ ]?p;?")
@@ -176,6 +176,15 @@ _TEXT_START = re.compile(r"[ \t]*(?:\\\n?)?")
 _MOST_EDITS = 100
 
 
+class _Address(TypedDict, total=False):
+    """The lines that a command is for: the fields of ``LineEdit``."""
+
+    start: int | str | None
+    end: int | str | None
+    extra: int | None
+    is_negated: bool
+
+
 class _Reader:
     """Reads one script from left to right."""
 
@@ -214,20 +223,22 @@ class _Reader:
         return self._script[self._place : self._place + 1]
 
     def _command(self) -> LineEdit:
-        edit = self._address()
+        address = self._address()
         match self._next():
             case "d":
-                edit = msgspec.structs.replace(edit, kind="delete")
+                edit = LineEdit(kind="delete", **address)
             case "s":
-                edit = self._substitution(edit)
+                edit = self._substitution(address)
             case "i" | "a" | "c" as letter:
-                return msgspec.structs.replace(edit, kind=_INSERTIONS[letter], replacement=(self._text(),))
+                return LineEdit(kind=_INSERTIONS[letter], replacement=(self._text(),), **address)
             case _:
                 raise _Beyond
         self._skip(_SEPARATOR)
         return edit
 
-    def _address(self) -> LineEdit:
+    def _address(self) -> _Address:
+        if self._peek() == "s":
+            return {}
         start = self._one_address()
         end: int | str | None = None
         extra = None
@@ -248,7 +259,7 @@ class _Reader:
         if is_negated:
             self._place += 1
             self._skip(_BLANK)
-        return LineEdit(kind="delete", start=start, end=end, extra=extra, is_negated=is_negated)
+        return {"start": start, "end": end, "extra": extra, "is_negated": is_negated}
 
     def _one_address(self) -> int | str | None:
         character = self._peek()
@@ -296,7 +307,7 @@ class _Reader:
             raise _Beyond
         return _translated(text, self._is_extended, self._is_gnu)
 
-    def _substitution(self, edit: LineEdit) -> LineEdit:
+    def _substitution(self, address: _Address) -> LineEdit:
         delimiter = self._next()
         if delimiter.isalnum() or delimiter in ("", "\n", "\\", " "):
             raise _Beyond
@@ -315,9 +326,9 @@ class _Reader:
             if not pattern.is_bound or nth > 1:
                 raise _Beyond
             is_every = False  # bound to an end of the line, it can match only once
-        return msgspec.structs.replace(
-            edit,
+        return LineEdit(
             kind="substitute",
+            **address,
             pattern=("(?i)" if ignores_case else "") + pattern.source,
             literal="" if ignores_case else pattern.literal,
             replacement=replacement,
@@ -380,7 +391,7 @@ class _Reader:
         return "".join(parts)
 
 
-_INSERTIONS: dict[str, str] = {"i": "insert", "a": "append", "c": "change"}
+_INSERTIONS: dict[str, Literal["insert", "append", "change"]] = {"i": "insert", "a": "append", "c": "change"}
 
 
 # -- patterns -----------------------------------------------------------------------------------
@@ -425,8 +436,14 @@ _BRACKET = re.compile(r"\[(\^?)(\]?(?:\[:[a-z]+:\]|[^\]])*)\]")
 _BRACKET_ITEM = re.compile(r"\[:([a-z]{1,9}):\]|([a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9])|(.)", re.S)
 
 
+_WORDS = re.compile(r"[\w =:,;<>@#%!~'\"/-]+", re.A)
+"""Text that is nothing but text in any grammar."""
+
+
 def _translated(text: str, is_extended: bool, is_gnu: bool) -> _Pattern:
     """Python's form of a POSIX basic or extended pattern. Raises ``_Beyond`` for what has no exact one."""
+    if _WORDS.fullmatch(text):
+        return _Pattern(re.escape(text), text, 0, False, False)
     items = _items(text, is_extended, is_gnu)
     source: list[str] = []
     groups = depth = 0
