@@ -125,8 +125,9 @@ _remembered = lru_cache(maxsize=16_384)(_read)
 _PLAIN = re.compile(
     r"""[ \t]*(?:
       (?P<join>&&|\|\||;|\|(?!&))
-    | (?P<redirect>2>&1|2>[ ]?/dev/null)(?=[ \t;|]|$)
-    | (?P<word>(?:[A-Za-z0-9_./:@%+,=-]|'[^'\n\\$`\0\ud800-\udfff]*'|"[^"\n\\$`!\0\ud800-\udfff]*")+)(?=[ \t;|&]|$)
+    | (?P<redirect>2>&1|2>[ ]?/dev/null|(?P<to>>>?)[ ]?(?P<path>[A-Za-z_./][A-Za-z0-9_./-]*))(?=[ \t;|]|$)
+    | (?P<word>(?:[A-Za-z0-9_./:@%+,=-]++|'[^'\n\0\ud800-\udfff]*+'
+        |"(?:[^"\n\\$`!\0\ud800-\udfff]++|\\[^\n\0\ud800-\udfff])*+")++)(?=[ \t;|&]|$)
     )""",
     re.X,
 )
@@ -164,7 +165,7 @@ _RESERVED = frozenset(
     ]
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)\"""")
 
 
 _HEREDOC = re.compile(
@@ -235,7 +236,7 @@ def _words(line: str) -> tuple[Command, ...]:
             if "'" in text or '"' in text:
                 if not words:
                     return ()
-                text = _QUOTED.sub(lambda m: m[1] if m[1] is not None else m[2], text)
+                text = _QUOTED.sub(lambda m: m[1] if m[1] is not None else _unquoted(m[2]), text)
             elif not words and (text in _RESERVED or "=" in text or text == "-"):
                 return ()
             if redirects:
@@ -244,10 +245,14 @@ def _words(line: str) -> tuple[Command, ...]:
         elif kind == "redirect":
             if not words:
                 return ()
-            text = match["redirect"]
-            redirects.append(
-                Redirect(">&", Word("1"), "2") if text == "2>&1" else Redirect(">", Word("/dev/null"), "2")
-            )
+            if match["to"]:
+                if words[-1].text.isdigit() or words[-1].text == "-":
+                    return ()
+                redirects.append(Redirect(match["to"], Word(match["path"])))
+            elif match["redirect"] == "2>&1":
+                redirects.append(Redirect(">&", Word("1"), "2"))
+            else:
+                redirects.append(Redirect(">", Word("/dev/null"), "2"))
         else:
             if not words:
                 return ()
@@ -567,11 +572,10 @@ class _Walk:
     def _assignment(self, node: tree_sitter.Node, draft: _Draft) -> None:
         name = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
-        draft.assignments.append(
-            (self.text(name) if name is not None else "", self.word(value) if value is not None else Word(""))
-        )
-        if any(child.type == "+=" for child in node.children):  # what is added to is not looked up
-            self.values.clear()
+        word = self.word(value) if value is not None else Word("")
+        if any(child.type == "+=" for child in node.children):
+            word = Word(word.text, False)  # a part of the value
+        draft.assignments.append((self.text(name) if name is not None else "", word))
 
     def _redirected(
         self, node: tree_sitter.Node, connector: str, scope: tuple[int, ...], conditional: bool, pipeline: int | None

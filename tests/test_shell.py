@@ -12,7 +12,9 @@ WORDS = st.sampled_from(
     ["cat", "a.py", "src/b.py", "-n", "--x=1", "12", "cd", "@", "a=b", "if", "time", "2", "%", "a,b"]
 )
 WORDS |= st.sampled_from(["../x", "-", "!", "then", "+x", ":", "a:b", "'a b'", '"c d"', "x'y z'w", "''"])
+WORDS |= st.sampled_from([r"'s/a\.b/$c/'", r'"a\|b"', r'"\"q\" \$x"', r"""x"\\"'`y`'""", r"'\'", r'"\a"'])
 JOINS = st.sampled_from([" ", "  ", " && ", " || ", "; ", " | ", " 2>&1 ", " 2>/dev/null ", ";", "|", "&&", "\t"])
+JOINS |= st.sampled_from([" > a.txt ", " >>b/c.txt", " > /dev/null 2>&1 ", ">x; "])
 
 
 @settings(max_examples=600, deadline=None)
@@ -105,3 +107,69 @@ def test_a_giant_line_is_given_up() -> None:
     """One uncertain command stands for what was not read."""
     (command,) = commands("x " * 200_000)
     assert not command.is_certain
+
+
+def test_a_loop_over_plain_words_is_read_for_each() -> None:
+    """Once for every word, with the word in its place; any other loop may run or not."""
+    found = parse('for f in a b; do cat "$f.py" $f/${f}x; done')
+    assert [[w.text for w in c.words] for c in found] == [["cat", "a.py", "a/ax"], ["cat", "b.py", "b/bx"]]
+    assert not any(c.is_conditional for c in found)
+    for line in (
+        "for f in *.py; do cat $f; done",
+        "for f in a b; do cat $f || break; done",
+        "while x; do cat $f; done",
+    ):
+        *_, last = parse(line)
+        assert last.is_conditional, line
+
+
+def test_a_variable_has_the_value_that_the_line_gives_it() -> None:
+    """As long as it is certain: not from a branch, a subshell, a list of words, or what a program may have set."""
+    known = {
+        "x=a; cat $x": "a",
+        "export x=a; cat ${x}.py": "a.py",
+        "x=a; (x=b; true); cat $x": "a",
+        "x=a y=b; cat $x/$y.py": "a/b.py",
+    }
+    for line, text in known.items():
+        assert parse(line)[-1].words[1] == Word(text), line
+    for line in (
+        "x=a cat $x",
+        "x='a b'; cat $x",
+        "c && x=a || x=b; cat $x",
+        "x=a; read x; cat $x",
+        "x=a; x+=b; cat $x",
+    ):
+        assert not parse(line)[-1].words[1].is_literal, line
+
+
+def test_words_that_the_grammar_cuts_are_whole() -> None:
+    """It reads ``$a/$b.py`` as two words, of which the second would be a file."""
+    (command,) = parse("rm $a/$b.py")
+    assert command.words == (Word("rm"), Word("$a/$b.py", False))
+
+
+def test_text_of_a_heredoc_is_never_a_word() -> None:
+    """The grammar takes pieces of it for arguments."""
+    for line in ("cat << 'EOF' > g.py\n\\<\nEOF", "cat << 'EOF'\n\\ E\nEOF"):
+        (command,) = parse(line)
+        assert [w.text for w in command.words] == ["cat"]
+
+
+def test_whose_exit_code_a_line_has() -> None:
+    """Not that of a negated command, and not that of one in the background."""
+    assert [c.owns_status for c in parse("! a; b & c")] == [False, False, True]
+
+
+def test_hostile_lines_are_given_up_early() -> None:
+    """What nests deeper than any person writes never reaches the grammar, whose cost would explode."""
+    for line in (
+        "A=(" * 9_000,
+        "f() { x " * 3_000,
+        "cmd " + "{ " * 9_000,
+        "cat <<A <<B\nx\n" * 2_000,
+        "a) b;; " * 4_000,
+    ):
+        (command,) = commands(line)
+        assert not command.is_certain
+    assert len(commands("echo a; " * 300)) == 300

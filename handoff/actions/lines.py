@@ -23,7 +23,7 @@ from handoff.actions.operations import (
     changed_paths,
 )
 from handoff.actions.paths import Context, is_outside, is_unknown, resolve, with_folder
-from handoff.actions.programs import operations_of
+from handoff.actions.programs import NO_EFFECT, operations_of
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.wrappers import unwrapped
 from handoff.shell import Command, Word, commands
@@ -162,9 +162,11 @@ def _of_command(
     """One simple command: what its program does, then what its redirections write."""
     outputs = _outputs(part) if part.redirects else []
     made: list[Operation] = []
-    if words and not (outputs and program == "cat" and part.stdin is not None):
-        is_alone = not outputs and part.length == 1
-        made = operations_of(Call(words=words, stdin=_input(part, parts), context=here, is_alone=is_alone))
+    is_filter = part.position > 0 and program in _FILTERS
+    is_written = bool(outputs) and program == "cat" and part.stdin is not None
+    if words and program not in NO_EFFECT and not is_filter and not is_written:
+        stdin = _input(part, parts) if part.stdin is not None or part.position else None
+        made = operations_of(Call(words, stdin, here, is_alone=not outputs and part.length == 1))
         if not outputs and not part.position and program in _READING_INPUT and not made:
             made = [Read(path=resolve(r.target.text, here)) for r in part.redirects if r.operator == "<"]
     if part.redirects and program != "tee":
@@ -172,6 +174,8 @@ def _of_command(
     return made
 
 
+_FILTERS = frozenset(("head", "tail", "less", "more", "sort", "uniq", "wc", "cut", "nl", "column", "fold"))
+"""Programs that only pass on what a pipe brings them."""
 _READING_INPUT = frozenset(("cat", "head", "tail", "wc", "grep", "sed", "awk", "sort", "jq", "nl", "tr", "cut", "less"))
 
 

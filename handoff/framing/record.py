@@ -68,6 +68,7 @@ class Record:
         self._folder = folder
         self._sha256 = sha256
         self._keys: dict[str, msgspec.Raw] | None = None
+        self._firsts: dict[str | None, dict[str, Any]] = {}
         self._is_repaired = False
         self._taken: set[str] = set()
         self._is_whole = False
@@ -256,8 +257,11 @@ class Record:
 
         Only the first 64 KiB are looked at, unless the item is longer than that.
         """
-        raw = self.data if key is None else bytes(self.keys.get(key, b""))
-        return first_item(raw)
+        found = self._firsts.get(key)
+        if found is None:
+            raw = self.data if key is None else bytes(self.keys.get(key, b""))
+            found = self._firsts[key] = first_item(raw)
+        return found
 
     def opening(self, lines: int = 6) -> list[dict[str, Any]]:
         """The first whole lines of a session, shallow: short texts, ``{}`` for objects, ``None`` for the rest."""
@@ -311,6 +315,7 @@ class Record:
             raise malformed(error) from error
         self._sha256 = sha256
         self._keys = None
+        self._firsts.clear()
         self.repairs = count.total
 
 

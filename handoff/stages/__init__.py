@@ -17,8 +17,8 @@ from handoff.identity import identify
 from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
-    "raw_trajectories": "2",
-    "repository_states": "1",
+    "raw_trajectories": "3",
+    "repository_states": "2",
     "quality_signals": "1",
     "injected_handoffs": "2",
     "view_renderings": "2",

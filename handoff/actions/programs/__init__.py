@@ -10,15 +10,22 @@ import re
 
 from handoff.actions.operations import Operation, Run
 from handoff.actions.programs import editors, files, reading, runners, scripts, sed, vcs
-from handoff.actions.programs.call import Call, Program
+from handoff.actions.programs.call import Call, Program, listed
 from handoff.actions.programs.wrappers import unwrapped
 
 _MOST = 8
 """Programs that run one another in one command."""
 
 
-def _nothing(call: Call) -> list[Operation]:
-    return []
+NO_EFFECT = listed(
+    """
+    pwd whoami date env printenv uname id history hostname nproc rmdir tr basename dirname realpath readlink seq
+    expr tput stty jobs fg bg disown yes echo printf sleep wait which whereis cd pushd popd export set unset
+    true false : exit return alias unalias shopt ulimit trap test [ [[ local declare readonly typeset read clear
+    reset break continue umask hash type command let
+    """
+)
+"""Programs that do nothing that counts; what they print may still go to a file."""
 
 
 def _named(program: Program, names: str) -> dict[str, Program]:
@@ -62,14 +69,6 @@ _PROGRAMS: dict[str, Program] = {
     **_named(scripts.other_script, "node ruby php tsx ts-node lua Rscript julia"),
     **_named(scripts.shell_script, "bash sh zsh dash ash fish"),
     **_named(scripts.source, "source ."),
-    **_named(_nothing, "pwd whoami date env printenv uname id history hostname nproc rmdir tr basename dirname"),
-    **_named(
-        _nothing, "realpath readlink seq expr tput stty jobs fg bg disown yes echo printf sleep wait which whereis"
-    ),
-    **_named(
-        _nothing, "cd pushd popd export set unset true false : exit return alias unalias shopt ulimit trap test ["
-    ),
-    **_named(_nothing, "[[ local declare readonly typeset read clear reset break continue umask hash type command let"),
 }
 _VERSIONED = re.compile(r"(python|pip|pypy)[\d.]+")
 _BY_FOLDER = frozenset((*runners.RUNNERS, *runners.LINTERS, "mvnw", "gradlew"))
@@ -79,7 +78,10 @@ _BY_FOLDER = frozenset((*runners.RUNNERS, *runners.LINTERS, "mvnw", "gradlew"))
 def operations_of(call: Call) -> list[Operation]:
     """What one command does. Empty when it does nothing that counts."""
     for _ in range(_MOST):
-        found = _program(call.words[0].text)
+        name = call.words[0].text
+        if name in NO_EFFECT:
+            return []
+        found = _PROGRAMS.get(name) or _found(name)
         if found is None:
             break
         made = found(call)
@@ -90,9 +92,10 @@ def operations_of(call: Call) -> list[Operation]:
     return [Run(target=call.path(name) if "/" in name else name)]
 
 
-def _program(name: str) -> Program | None:
-    found = _PROGRAMS.get(name)
-    if found is None and "/" in name:
+def _found(name: str) -> Program | None:
+    """The program of a name with a folder or a version."""
+    found: Program | None = None
+    if "/" in name:
         base = name.rsplit("/", 1)[-1]
         is_system = name.startswith(("/usr/", "/bin/", "/opt/", "~/")) or "/bin/" in name
         found = _PROGRAMS.get(base) if is_system or base in _BY_FOLDER else None

@@ -17,8 +17,8 @@ _COUNT = re.compile(r"(?:-n|--lines=|-)(\d+)")
 def cat(call: Call) -> list[Operation]:
     """``cat``, ``nl``, ``less`` …: whole files, perhaps with line numbers."""
     paths = call.plain(("-v", "-w", "-s", "-b", "-h") if call.name == "nl" else ())
-    options = [a for a in call.arguments if a.startswith("-") and a != "-"]
-    is_numbered = call.name == "nl" or any(set("nb") & set(a) for a in options)
+    options = [a for a in call.arguments if a[:1] == "-" and a != "-"]
+    is_numbered = call.name == "nl" or any("n" in a or "b" in a for a in options)
     is_alone = call.is_alone and len(paths) == 1 and options in ([], ["-n"]) and all(w.is_literal for w in call.words)
     return [
         Read(path=call.path(path), form="numbered" if is_numbered else "plain", is_alone=is_alone)

@@ -43,7 +43,7 @@ _PYTEST = Runner(
 _UNITTEST = Runner("unittest", frozenset(("-s", "-p", "-t", "-v2")), ("-k",), ("discover",))
 _DJANGO = Runner("django", listed("--settings -j --parallel --tag -v --verbosity"), ("-k",))
 _JEST = Runner("jest", listed("-c --config -w --maxWorkers --reporter --reporters --project"), ("-t",), ("run",))
-RUNNERS: dict[str, Runner] = {
+_RUNNERS: dict[str, Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
     "unittest": _UNITTEST,
@@ -68,13 +68,15 @@ RUNNERS: dict[str, Runner] = {
     "bats": Runner("bats"),
     "prove": Runner("prove"),
 }
-_HELP = ("--version", "--help", "-h", "--fixtures", "--markers", "--showConfig", "--listTests")
+RUNNERS = {name: runner._replace(valued=runner.valued.union(runner.choosing)) for name, runner in _RUNNERS.items()}
+_DJANGO_TESTS = RUNNERS["runtests.py"]
+_HELP = frozenset(("--version", "--help", "-h", "--fixtures", "--markers", "--showConfig", "--listTests"))
 
 
 def tests(call: Call) -> list[Operation]:
     """A test runner."""
     runner = RUNNERS[call.name]
-    if any(text in _HELP for text in call.arguments):
+    if not _HELP.isdisjoint(call.arguments):
         return [Run(target=call.name)]
     target = target_of(call, runner)
     if "--collect-only" in call.arguments or "--co" in call.arguments:
@@ -90,7 +92,7 @@ def _validate(call: Call, kind: Literal["test", "build", "lint"], target: str, r
 
 def target_of(call: Call, runner: Runner, first: Sequence[str] = ()) -> str:
     """What a test run covers; ``first`` comes before what the arguments name."""
-    names = [text for text in call.plain(runner.valued.union(runner.choosing)) if text not in runner.verbs]
+    names = [text for text in call.plain(runner.valued) if text not in runner.verbs]
     found = [*first, *(_test_name(call, name) for name in names)]
     return " ".join([*(found or ["."]), *_chosen(call.arguments, runner.choosing)])
 
@@ -116,7 +118,7 @@ def _chosen(arguments: Sequence[str], options: tuple[str, ...]) -> list[str]:
 
 def django(call: Call) -> list[Operation]:
     """``manage.py test``: the words after the script."""
-    return [_validate(call, "test", target_of(call, _DJANGO), "django")]
+    return [_validate(call, "test", target_of(call, _DJANGO_TESTS), "django")]
 
 
 # -- linters and formatters ---------------------------------------------------------------------

@@ -117,6 +117,18 @@ _UNNAMED = re.compile(
     r"""|\.(?:unlink|touch)\(|\bos\.(?:remove|unlink)\("""
 )
 """A write, with or without a file that can be told."""
+_WRITE_HINTS = (
+    "open(",
+    ".write_",
+    "writeFile",
+    "appendFile",
+    "File.write",
+    "file_put",
+    ".unlink(",
+    ".touch(",
+    "os.remove(",
+)
+_BEYOND_HINTS = ("shutil.", "subprocess", "os.", "fileinput", "execSync", "child_process")
 _LONGEST = 100_000
 """Characters of code that are looked at."""
 _BEYOND = re.compile(
@@ -129,8 +141,8 @@ def script_of(name: str, code: str, context: Context) -> list[Operation]:
     """An inline script: an edit of the files that it opens for writing, else a run of ``name``."""
     if len(code) > _LONGEST:
         return [Run(target=name), Opaque(reason=name, is_possible=True)]
-    writes = sum(1 for _ in _UNNAMED.finditer(code))
-    is_beyond = _BEYOND.search(code) is not None
+    writes = sum(1 for _ in _UNNAMED.finditer(code)) if any(hint in code for hint in _WRITE_HINTS) else 0
+    is_beyond = any(hint in code for hint in _BEYOND_HINTS) and _BEYOND.search(code) is not None
     if not writes:
         return [Run(target=name), *([Opaque(reason=name, is_possible=True)] if is_beyond else [])]
     named = {match["name"]: match["path"] for match in _ASSIGNED.finditer(code)}

@@ -198,7 +198,8 @@ class _Reader:
         """The commands in order; ``None`` when one is not exactly understood."""
         found: list[LineEdit] = []
         try:
-            self._skip(_SEPARATOR if self._script[:1] in (";", "\n") else _BLANK)
+            if self._script[:1] in " \t\n;":
+                self._skip(_SEPARATOR if self._script[:1] in ";\n" else _BLANK)
             while self._place < len(self._script):
                 if len(found) == _MOST_EDITS:
                     return None
@@ -233,7 +234,8 @@ class _Reader:
                 return LineEdit(kind=_INSERTIONS[letter], replacement=(self._text(),), **address)
             case _:
                 raise _Beyond
-        self._skip(_SEPARATOR)
+        if self._place < len(self._script):
+            self._skip(_SEPARATOR)
         return edit
 
     def _address(self) -> _Address:
@@ -284,6 +286,11 @@ class _Reader:
 
     def _until(self, delimiter: str) -> str:
         """The text up to an unescaped delimiter, escapes kept except that of the delimiter."""
+        end = self._script.find(delimiter, self._place)
+        plain = self._script[self._place : max(end, self._place)]
+        if end >= 0 and "\\" not in plain and "\n" not in plain:
+            self._place = end + 1
+            return plain
         parts: list[str] = []
         while True:
             character = self._next()
@@ -314,6 +321,15 @@ class _Reader:
         pattern = self._pattern(self._until(delimiter))
         replacement = self._replacement(self._until(delimiter), pattern.groups)
         flags = self._skip(_FLAGS)
+        if flags in ("", "g") and pattern.literal:
+            return LineEdit(
+                kind="substitute",
+                pattern=pattern.source,
+                literal=pattern.literal,
+                replacement=replacement,
+                is_every=flags == "g",
+                **address,
+            )
         ignores_case = "i" in flags.lower()
         if ignores_case:
             self._need_gnu()
@@ -337,6 +353,8 @@ class _Reader:
         )
 
     def _replacement(self, text: str, groups: int) -> tuple[str | int, ...]:
+        if "&" not in text and "\\" not in text:
+            return (text,) if text else ()
         parts: list[str | int] = []
         literal: list[str] = []
         place = 0
@@ -443,7 +461,7 @@ _WORDS = re.compile(r"[\w =:,;<>@#%!~'\"/-]+", re.A)
 def _translated(text: str, is_extended: bool, is_gnu: bool) -> _Pattern:
     """Python's form of a POSIX basic or extended pattern. Raises ``_Beyond`` for what has no exact one."""
     if _WORDS.fullmatch(text):
-        return _Pattern(re.escape(text), text, 0, False, False)
+        return _Pattern(text, text, 0, False, False)
     items = _items(text, is_extended, is_gnu)
     source: list[str] = []
     groups = depth = 0

@@ -60,6 +60,8 @@ def git(call: Call) -> list[Operation]:
 
 def _without_global_options(call: Call) -> tuple[tuple[Word, ...], Context]:
     """Subcommand and arguments, and where git was told to run."""
+    if len(call.words) > 1 and call.words[1].text[:1] != "-":
+        return call.words[1:], call.context
     words, context = list(call.words[1:]), call.context
     while words and words[0].text.startswith("-"):
         option = words.pop(0).text

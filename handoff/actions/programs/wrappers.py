@@ -45,11 +45,14 @@ _SECOND: dict[tuple[str, str], frozenset[str]] = {
     ("poetry", "exec"): frozenset(),
 }
 """(Program, subcommand) that runs another program → options that take a value."""
+_NAMES = frozenset((*_PLAIN, *(name for name, _ in _SECOND), "coverage"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """The command without what only wraps it; ``words`` themselves when nothing is wrapped."""
+    if not words or (words[0].text not in _NAMES and "/" not in words[0].text):
+        return words
     for _ in range(_MOST):
         inner = _inner(words)
         if inner is None:
