@@ -1,7 +1,7 @@
 """Ingestion at scale: 100,000 small files, a JSON lines file of 5 GB, and the cost of one run among 1,000 and 100,000.
 
-    python bench/scale.py                              # everything: about ten minutes and 12 GB of disk
-    python bench/scale.py --runs 10000 --gigabytes 1
+    python -m bench.scale                              # everything: about ten minutes and 12 GB of disk
+    python -m bench.scale --runs 10000 --gigabytes 1
 
 Every figure is of a fresh process; times are its CPU time. *read only* opens, reads and parses the same files with
 orjson and does nothing else. Linear means that a run among the most costs no more than 1.25 times one among the fewest.

@@ -21,11 +21,13 @@ from handoff.errors import HandoffError, InputError
 from handoff.terminal import (
     complain,
     err,
+    line,
     out,
     print_branches,
     print_outcome,
     print_pairs,
     print_quality,
+    print_record,
     print_shard,
     progress,
     shown,
@@ -196,7 +198,7 @@ def ingest(
 @app.command(epilog="Example: [bold]handoff inspect runs/astropy-1.traj --record 1[/bold]")
 def inspect(
     path: Annotated[Path, typer.Argument(help="A trajectory file.")],
-    record: Annotated[int, typer.Option(min=1, help="Which record of the file, from 1.")] = 1,
+    record: Annotated[int, typer.Option(min=1, help="Which record of the file, from 1: its line, or its place.")] = 1,
     part: Annotated[int, typer.Option(min=1, help="Which run of that record: subagents and tries share one.")] = 1,
     steps: Annotated[int, typer.Option(help="Show at most this many steps.")] = 60,
     branch: Annotated[str | None, typer.Option(help="Show this branch of a git repository instead.")] = None,
@@ -209,7 +211,8 @@ def inspect(
     from handoff.states.branches import look_at
     from handoff.trajectory import trajectory_id
 
-    trajectory = look_at(path, branch, base=base) if branch else adapters.read_one(path, record, part)
+    found = None if branch else adapters.read_record(path, record)
+    trajectory = found.run(part) if found else look_at(path, branch or "", base=base)
     id_ = trajectory_id(trajectory)
     facts = Table.grid(padding=(0, 2))
     for label, value in (
@@ -223,6 +226,7 @@ def inspect(
         ("resolved", {True: "yes", False: "no", None: "unknown"}[trajectory.outcome.resolved]),
         ("exit status", trajectory.outcome.exit_status),
         ("steps", str(len(trajectory.steps))),
+        *([("run", f"{part} of {len(found.runs)} in this record (--part)")] if found and len(found.runs) > 1 else []),
     ):
         facts.add_row(f"[bold]{label}[/bold]", escape(shown(value or "unknown")))
     out.print(facts)
@@ -236,12 +240,14 @@ def inspect(
         codes = [str(o.exit_code) for o in trajectory.steps[number - 1].observations if o.exit_code is not None]
         listed.add_row(
             str(number),
-            "\n".join(escape(shown(f"{key.kind} {key.target}")) for key in keys) or "[dim]none[/dim]",
+            "\n".join(escape(line(f"{key.kind} {key.target}")) for key in keys) or "[dim]none[/dim]",
             " ".join(codes),
             ", ".join(points.get(number, ())),
         )
     out.print(listed)
     print_quality(assess(trajectory))
+    if found:
+        print_record(found.record)
     if len(trajectory.steps) < 2:
         out.print("A run of fewer than two steps has no handoff point.")
 

@@ -606,6 +606,8 @@ class _Walk:
     def _rest_of_line(self, node: tree_sitter.Node, draft: _Draft) -> None:
         between, end = ";", self._line_end(node.start_byte)
         for child in node.children:
+            if child.start_byte >= end:
+                break
             if child.type in ("&&", "||", ";"):
                 between = child.type
             elif child.type == "pipeline":
@@ -619,8 +621,7 @@ class _Walk:
                     )
             elif child.is_named and not child.type.startswith(("heredoc", "file_redirect", "herestring", "comment")):
                 if child.type in _WORDS:
-                    if child.start_byte < end:
-                        draft.words.append(self.word(child))
+                    draft.words.append(self.word(child))
                 else:
                     self.visit(
                         child,
@@ -643,9 +644,9 @@ class _Walk:
             draft.stdin = Word(word.text + "\n", word.is_literal)
             return
         if node.type == "heredoc_redirect":
-            draft.stdin = self._heredoc(node)
+            draft.stdin, end = self._heredoc(node), self._line_end(node.start_byte)
             for child in node.children:
-                if child.type in ("file_redirect", "herestring_redirect"):
+                if child.type in ("file_redirect", "herestring_redirect") and child.start_byte < end:
                     self._redirect(child, draft, is_group)
             return
         descriptor = node.child_by_field_name("descriptor")

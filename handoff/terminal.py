@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from handoff.framing import Record
     from handoff.quality import Quality
 
 TABLE_WIDTH = 164
@@ -39,6 +40,11 @@ def shown(text: str, limit: int | None = 200) -> str:
     from handoff.report.page import visible
 
     return visible(text, limit if limit is not None else sys.maxsize)
+
+
+def line(text: str, limit: int = 200) -> str:
+    """As ``shown``, for what must stay on its line: a name cannot look like the next line of a report."""
+    return shown(text.replace("\n", "␊").replace("\t", "␉"), limit)
 
 
 def complain(problem: str) -> None:
@@ -90,6 +96,18 @@ def print_quality(quality: Quality) -> None:
         out.print(shown(f"failed by {failure.category}, steps {steps}: {failure.reason}", 400), markup=False)
 
 
+def print_record(record: Record) -> None:
+    """What of a record is not in its runs: parts that cannot be read, replaced characters, fields without a home."""
+    for problem in record.problems[:_LISTED]:
+        out.print(line(f"left out: {problem}", 400), markup=False, soft_wrap=True)
+    if len(record.problems) > _LISTED:
+        out.print(f"… and {len(record.problems) - _LISTED} more parts left out")
+    if record.repairs:
+        out.print(f"replaced: {_n(record.repairs, 'character')} that could not be read")
+    losses = record.losses().items()
+    _print_losses(({"field": field, "reason": reason, "count": n} for (field, reason), n in losses), "")
+
+
 # -- one shard ----------------------------------------------------------------------------------
 
 
@@ -106,7 +124,7 @@ def print_shard(project: Any, shard: str) -> None:
     )
     _print_files(sources)
     _print_links(lake, shard)
-    _print_losses(sources)
+    _print_losses((loss for row in sources for loss in row["losses"]), " (reasons in the table sources)")
     if kept:
         _print_states(lake, shard)
         _print_quality(lake, shard)
@@ -129,7 +147,7 @@ def print_branches(branches: Iterable[Any]) -> None:
 def _print_files(sources: Sequence[Mapping[str, Any]]) -> None:
     listed = table("file", "read as", "trajectories", "quarantined")
     for row in sources[:_LISTED]:
-        name = escape(shown(row["path"].rsplit("/", 1)[-1]))
+        name = escape(line(row["path"].rsplit("/", 1)[-1]))
         listed.add_row(name, row["framing"], str(row["trajectories"]), str(row["quarantined"]))
     _and_more(listed, len(sources))
     out.print(listed)
@@ -148,23 +166,22 @@ def _print_links(lake: Any, shard: str) -> None:
         out.print(f"[bold]subagents[/bold]: {_n(children, 'run')} started by another run")
 
 
-def _print_losses(sources: Sequence[Mapping[str, Any]]) -> None:
-    """Fields that found no home, over all files; by file they are in ``sources``."""
+def _print_losses(losses: Iterable[Mapping[str, Any]], aside_in: str) -> None:
+    """Fields that found no home, summed; those left on purpose are counted, with the place where reasons are."""
     lost: dict[str, int] = {}
     aside = 0
-    for row in sources:
-        for loss in row["losses"]:
-            if loss["reason"] is None:
-                lost[loss["field"]] = lost.get(loss["field"], 0) + loss["count"]
-            else:
-                aside += loss["count"]
+    for loss in losses:
+        if loss["reason"] is None:
+            lost[loss["field"]] = lost.get(loss["field"], 0) + loss["count"]
+        else:
+            aside += loss["count"]
     if lost:
         most = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-        named = ", ".join(f"{shown(field, 160)} {count:,}" for field, count in most[:_LISTED])
+        named = ", ".join(f"{line(field, 160)} {count:,}" for field, count in most[:_LISTED])
         more = f" and {len(most) - _LISTED} more" if len(most) > _LISTED else ""
         out.print(f"fields without a home: {named}{more}", markup=False, soft_wrap=True)
     if aside:
-        out.print(f"left out on purpose: {_n(aside, 'value')} (reasons in the table sources)", markup=False)
+        out.print(f"left out on purpose: {_n(aside, 'value')}{aside_in}", markup=False)
 
 
 def _print_states(lake: Any, shard: str) -> None:
@@ -221,7 +238,7 @@ def _print_quarantine(rows: Sequence[Mapping[str, Any]]) -> None:
     for (problem, remedy), same in list(groups.items())[:_LISTED]:
         place = "{file}, record {record}, {field}".format(**same[0])
         more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
-        out.print(f"  {shown(place)}: {shown(problem)} {shown(remedy)}{more}", markup=False)
+        out.print(f"  {line(place)}: {shown(problem)} {shown(remedy, 400)}{more}", markup=False)
     if len(groups) > _LISTED:
         out.print(f"  … and {len(groups) - _LISTED} other problems in the quarantine table")
 

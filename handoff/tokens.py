@@ -14,6 +14,9 @@ TOKENIZER = f"o200k_base@bpe-openai-{importlib.metadata.version('bpe-openai')}"
 MESSAGE_OVERHEAD = 4
 """Tokens charged per message for role and delimiters, as the o200k chat format uses."""
 
+_PIECE = 50_000
+"""Characters counted at once: never more than the 200,000 tokens that the tokenizer gives at a time."""
+
 
 @lru_cache(maxsize=1)
 def _encoder() -> Any:
@@ -24,13 +27,18 @@ def _encoder() -> Any:
 
 @lru_cache(maxsize=65_536)
 def count_tokens(text: str) -> int:
-    """Tokens of one text, without message overhead."""
-    if not text:
-        return 0
-    try:
-        return len(_encoder().encode(text))
-    except UnicodeEncodeError:  # a lone surrogate: counted as the replacement mark that a model would be sent
-        return len(_encoder().encode(text.encode("utf-8", "replace").decode()))
+    """Tokens of one text, without message overhead; marks such as ``<|endoftext|>`` are text like any other.
+
+    A long text is counted in pieces, which end with a line where there is one.
+    """
+    count = start = 0
+    while start < len(text):
+        end = start + _PIECE
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        count += len(_encoder().encode_ordinary(text[start:end]))
+        start = end
+    return count
 
 
 def prompt_lengths(trajectory: Trajectory) -> list[int]:

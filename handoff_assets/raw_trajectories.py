@@ -23,8 +23,10 @@ LOST = Summary(
     title="fields without a home, and those left out on purpose",
     table="sources",
     sql="""
-        SELECT loss.field, coalesce(loss.reason, 'no home') AS reason, sum(loss.count) AS values, count(*) AS files
-        FROM (SELECT unnest(losses) AS loss FROM rows) GROUP BY ALL ORDER BY reason = 'no home' DESC, values DESC, field
+        SELECT field, reason, sum(times) AS times, count(*) AS files
+        FROM (SELECT loss.field AS field, coalesce(loss.reason, 'no home') AS reason, loss.count AS times
+              FROM (SELECT unnest(losses) AS loss FROM rows))
+        GROUP BY field, reason ORDER BY reason = 'no home' DESC, times DESC, field, reason
     """,
 )
 SET_ASIDE = Summary(

@@ -77,9 +77,7 @@ def call(name: str, values: Mapping[str, Any], context: Context) -> Result:
         case "open" | "goto" | "scroll_up" | "scroll_down" | "set_cursors":
             return _shown_again(context)
         case "create":
-            path = next(bare(values[key]) for key in ("filename", "path", "file_path") if key in values)
-            text = next((values[key] for key in ("file_text", "content", "contents") if key in values), "\n")
-            return _created(resolve(path, context), _of_type(text), context)
+            return _created(resolve(bare(values["filename"]), context), _of_type(values.get("content", "\n")), context)
         case "insert":
             text, line = _of_type(values["text"]).removesuffix("\n"), values.get("line")
             if not text:
@@ -128,7 +126,9 @@ def split(text: str) -> list[str] | None:
 
 
 def _opened(path: str, context: Context) -> Result:
-    return (Read(path=path, form="windowed"),), msgspec.structs.replace(context, open_file=path, shown=None)
+    return (Read(path=path, form="windowed"),), msgspec.structs.replace(
+        context, open_file=path, shown=None, cursors=None
+    )
 
 
 def _shown_again(context: Context) -> Result:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -41,7 +41,7 @@ from handoff.framing.containers import event_files
 from handoff.framing.record import malformed
 from handoff.trajectory import Trajectory
 
-__all__ = ["ADAPTERS", "Adapter", "Record", "convert", "nearest", "read_one", "recognise"]
+__all__ = ["ADAPTERS", "Adapter", "Found", "Record", "convert", "nearest", "read_one", "read_record", "recognise"]
 
 
 class Adapter(Protocol):
@@ -78,7 +78,8 @@ ADAPTERS: tuple[Adapter, ...] = (
     OpenHandsSdk(),
     OpenHandsOutput(),
     OpenHandsEvents(),
-    Adp(), ChatRows(),
+    Adp(),
+    ChatRows(),
     Aider(),
     GitBranch(),
 )
@@ -110,8 +111,27 @@ def recognise(record: Record) -> Adapter:
     )
 
 
+class Found(NamedTuple):
+    """One record of a file: itself, which knows what of it was not read, and its runs."""
+
+    record: Record
+    runs: Sequence[Trajectory]
+
+    def run(self, part: int) -> Trajectory:
+        """The ``part``-th run, from 1; ``InputError`` when there are not so many."""
+        if not 1 <= part <= len(self.runs):
+            place = f"record {self.record.position} of {self.record.file}"
+            raise InputError(f"{place} holds {len(self.runs)} run(s); there is no run {part}")
+        return self.runs[part - 1]
+
+
 def read_one(path: Path, position: int, part: int = 1) -> Trajectory:
-    """One run of a file: the ``part``-th of the record at ``position``, both from 1.
+    """One run of a file: the ``part``-th of the record at ``position``, both from 1. Errors: see ``read_record``."""
+    return read_record(path, position).run(part)
+
+
+def read_record(path: Path, position: int) -> Found:
+    """The record at ``position``, counted as in the tables: the line of a line-wise file, else the item, from 1.
 
     ``RecordError`` or ``InputError`` says why it cannot be had.
     """
@@ -119,19 +139,18 @@ def read_one(path: Path, position: int, part: int = 1) -> Trajectory:
         raise InputError(f"{label(path)}: no such file; check the path")
     if path.is_dir() and not event_files(path):
         raise InputError(f"{label(path)}: a folder; name one file of it")
-    count = 0
+    count = last = 0
     source = SourceFile(path)
     for count, item in enumerate(source, 1):
-        if count == position:
+        last = item.error.record if isinstance(item, Damaged) else item.position
+        if last == position:
             if isinstance(item, Damaged):
                 raise item.error
             try:
-                runs = convert(item)
+                return Found(item, convert(item))
             except RecordError as error:
                 raise error.at(item.file, item.position) from error
-            if not 1 <= part <= len(runs):
-                raise InputError(f"record {position} of {label(path)} holds {len(runs)} runs; there is no run {part}")
-            return runs[part - 1]
     if source.framing == "side file":
         raise InputError(f"{label(path)} only describes the run in the file beside it; name that file")
-    raise InputError(f"{label(path)} holds {count} records; there is no record {position}")
+    held = f"{count} record(s)" if last <= count else f"{count} record(s) up to line {last}"
+    raise InputError(f"{label(path)} holds {held}; there is no record {position}")

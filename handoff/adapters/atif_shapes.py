@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from handoff.adapters.conversation import Role
-from handoff.framing.losses import NOTHING, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, Repeated, Unhoused, Upkeep
 from handoff.trajectory import Boundary, Missing
 
 
@@ -20,7 +20,7 @@ class Source(msgspec.Struct, gc=False):
 
     media_type: str | None = None
     path: str | None = None
-    duration_sec: Upkeep = NOTHING
+    duration_sec: Unhoused = NOTHING
 
 
 class Part(msgspec.Struct, gc=False):

@@ -18,7 +18,7 @@ from handoff.adapters.calls import arguments_of
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, Repeated, Unhoused, Upkeep
 from handoff.identity import canonical_json
 from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Trajectory, Usage
 
@@ -105,7 +105,7 @@ class Counts(msgspec.Struct, gc=False):
     output_tokens: Any = None
     cache_creation: Repeated = NOTHING
     iterations: Repeated = NOTHING
-    server_tool_use: Upkeep = NOTHING
+    server_tool_use: Repeated = NOTHING
     service_tier: Upkeep = NOTHING
     inference_geo: Upkeep = NOTHING
     speed: Upkeep = NOTHING
@@ -140,7 +140,7 @@ class Fork(msgspec.Struct, gc=False, rename="camel"):
     """Where a copied line comes from."""
 
     session_id: str | None = None
-    message_uuid: str | None = None
+    message_uuid: Upkeep = NOTHING
 
 
 class Place(msgspec.Struct, gc=False, rename="camel"):
@@ -164,8 +164,8 @@ class Place(msgspec.Struct, gc=False, rename="camel"):
     level: Upkeep = NOTHING
     logical_parent_uuid: Upkeep = NOTHING
     session_kind: Upkeep = NOTHING
-    team_name: Upkeep = NOTHING
-    agent_name: Upkeep = NOTHING
+    team_name: Unhoused = NOTHING
+    agent_name: Unhoused = NOTHING
 
 
 class Line(Place, gc=False, rename="camel"):
@@ -180,10 +180,10 @@ class Line(Place, gc=False, rename="camel"):
     request_id: Upkeep = NOTHING
     prompt_id: Upkeep = NOTHING
     prompt_source: Upkeep = NOTHING
-    permission_mode: Upkeep = NOTHING
+    permission_mode: Unhoused = NOTHING
     thinking_metadata: Upkeep = NOTHING
     image_paste_ids: Upkeep = NOTHING
-    error: Upkeep = NOTHING
+    error: Unhoused = NOTHING
     is_visible_in_transcript_only: Upkeep = NOTHING
     source_tool_assistant_uuid: Upkeep = msgspec.field(default=NOTHING, name="sourceToolAssistantUUID")
     source_tool_use_id: Upkeep = msgspec.field(default=NOTHING, name="sourceToolUseID")

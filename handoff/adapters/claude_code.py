@@ -26,20 +26,20 @@ import msgspec
 from handoff.adapters.claude import Block, Line, Origin, Place, Said, Thread, command_in, texts_of
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Unhoused, Upkeep
 from handoff.framing.record import Row
 from handoff.trajectory import Trajectory
 
 _UPKEEP = frozenset(
     (
         *("summary", "file-history-snapshot", "progress", "last-prompt", "ai-title", "custom-title", "task-summary"),
-        *("tag", "agent-name", "agent-color", "agent-setting", "pr-link", "mode", "permission-mode"),
+        *("tag", "agent-name", "agent-color", "agent-setting"),
         *("worktree-state", "attribution-snapshot", "speculation-accept", "bridge-session"),
     )
 )
 """Types of lines that say nothing about the conversation; titles may even be another session's."""
 
-_SYSTEM_UPKEEP = frozenset(("stop_hook_summary", "turn_duration", "api_error", "informational", "away_summary"))
+_SYSTEM_UPKEEP = frozenset(("stop_hook_summary", "informational", "away_summary"))
 
 _SHOWN = frozenset(
     (
@@ -132,10 +132,10 @@ class Attachment(msgspec.Struct, gc=False, rename="camel"):
     path: Repeated = NOTHING
     display_path: Repeated = NOTHING
     stdout: Repeated = NOTHING
-    stderr: Upkeep = NOTHING
-    exit_code: Upkeep = NOTHING
+    stderr: Unhoused = NOTHING
+    exit_code: Unhoused = NOTHING
     command: Upkeep = NOTHING
-    duration_ms: Upkeep = NOTHING
+    duration_ms: Unhoused = NOTHING
     hook_name: Upkeep = NOTHING
     hook_event: Upkeep = NOTHING
     line_start: Upkeep = NOTHING
@@ -157,7 +157,6 @@ class Checkpoint(msgspec.Struct, gc=False):
 
     checkpoint_id: str | None = None
     session_id: str | None = None
-    branch: str | None = None
 
 
 _MOST_TOGETHER = 8

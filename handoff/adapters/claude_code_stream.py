@@ -21,7 +21,7 @@ from handoff.adapters import values
 from handoff.adapters.claude import Line, Said, Thread
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Unhoused, Upkeep
 from handoff.framing.record import Row
 from handoff.trajectory import Outcome, Trajectory
 
@@ -52,17 +52,17 @@ class Event(msgspec.Struct, gc=False):
     is_error: Any = None
     total_cost_usd: Any = None
     num_turns: Any = None
-    compact_metadata: msgspec.Raw = NOTHING
+    compact_metadata: Unhoused = NOTHING
     model: Repeated = NOTHING
     result: Repeated = NOTHING
     usage: Repeated = NOTHING
     model_usage: Repeated = msgspec.field(default=NOTHING, name="modelUsage")
     permission_denials: Repeated = NOTHING
     is_replay: Upkeep = msgspec.field(default=NOTHING, name="isReplay")
-    permission_mode: Upkeep = msgspec.field(default=NOTHING, name="permissionMode")
+    permission_mode: Unhoused = msgspec.field(default=NOTHING, name="permissionMode")
     api_key_source: Upkeep = msgspec.field(default=NOTHING, name="apiKeySource")
-    duration_ms: Upkeep = NOTHING
-    duration_api_ms: Upkeep = NOTHING
+    duration_ms: Unhoused = NOTHING
+    duration_api_ms: Unhoused = NOTHING
     tools: Upkeep = NOTHING
     mcp_servers: Upkeep = NOTHING
     slash_commands: Upkeep = NOTHING

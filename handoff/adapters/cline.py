@@ -27,7 +27,7 @@ from handoff.adapters.calls import arguments_of
 from handoff.adapters.conversation import Conversation
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, Repeated, Unhoused, Upkeep
 from handoff.trajectory import Action, Outcome, Trajectory, Usage
 
 _STEM = ".messages.json"
@@ -55,7 +55,7 @@ class Part(msgspec.Struct, gc=False):
     result: msgspec.Raw = NOTHING
     error: str | None = None
     success: Any = None
-    duration: Upkeep = NOTHING
+    duration: Unhoused = NOTHING
     signature: Upkeep = NOTHING
     call_id: Repeated = NOTHING
 
@@ -78,7 +78,7 @@ class Metrics(msgspec.Struct, gc=False):
     input: Any = msgspec.field(default=None, name="inputTokens")
     output: Any = msgspec.field(default=None, name="outputTokens")
     cached: Any = msgspec.field(default=None, name="cacheReadTokens")
-    written: Upkeep = msgspec.field(default=NOTHING, name="cacheWriteTokens")
+    written: Unhoused = msgspec.field(default=NOTHING, name="cacheWriteTokens")
     cost: Any = None
 
 

@@ -24,7 +24,7 @@ from handoff.adapters.calls import Reading, arguments_of
 from handoff.adapters.conversation import Conversation
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, Repeated, Unhoused, Upkeep
 from handoff.trajectory import Action, Outcome, Trajectory, Usage
 
 _TOOL = re.compile(
@@ -72,8 +72,8 @@ class Part(msgspec.Struct, gc=False):
     source: Any = None
     signature: Upkeep = NOTHING
     call_id: Repeated = NOTHING
-    summary: Upkeep = NOTHING
-    reasoning: Upkeep = msgspec.field(default=NOTHING, name="reasoning_details")
+    summary: Unhoused = NOTHING
+    reasoning: Unhoused = msgspec.field(default=NOTHING, name="reasoning_details")
 
 
 class Model(msgspec.Struct, gc=False):

@@ -440,6 +440,8 @@ class _Rollout:
 
     def _search_call(self, item: lines.SearchCall) -> None:
         self._call(item.id, "web_search", item.action)
+        if item.id and item.status == "completed":
+            self.calls.ran(item.id)
 
     def _image_call(self, item: lines.ImageCall) -> None:
         arguments = msgspec.json.encode({"prompt": item.revised_prompt} if item.revised_prompt else {})
@@ -577,7 +579,7 @@ class _Rollout:
             steps=steps,
             session=session.id or None,
             parent=self._parent(),
-            continues=session.forked_from_id or None,
+            continues=session.forked_from_id or (session.history_base or lines.Base()).thread_id or None,
             copied_steps=self.copied,
             outcome=Outcome(exit_status=self.status, ended=ended),
             source=self._facts(session, git),
@@ -585,7 +587,8 @@ class _Rollout:
 
     def _facts(self, session: lines.Session, git: lines.Git) -> str:
         """What has no field of its own."""
-        origin = session.source.subagent if isinstance(session.source, lines.Origin) else session.source
+        whole = session.source
+        origin = whole.subagent or whole.custom or whole.internal if isinstance(whole, lines.Origin) else whole
         base = session.history_base or lines.Base()
         return values.facts(
             cli_version=session.cli_version,

@@ -189,6 +189,10 @@ class Calls:
             self._open.pop(call_id, None)
             call.answer, call.arrived = Answer(text), self._talk.replies
 
+    def ran(self, call_id: str) -> None:
+        """The provider carried a call of its own tools out. What it gave may never be told."""
+        self._open.pop(call_id, None)
+
     def abort(self) -> None:
         """The turn was stopped: calls without an answer are not waited for."""
         for call_id in self._open:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from handoff.adapters import values
-from handoff.framing.losses import NOTHING, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, Repeated, Unhoused, Upkeep
 
 ENCRYPTED = "encrypted: only the provider can read it"
 Opaque = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": ENCRYPTED})]
@@ -55,7 +55,7 @@ class Spawn(msgspec.Struct, gc=False):
     """Who started a subagent."""
 
     parent_thread_id: str | None = None
-    depth: Any = None
+    depth: Unhoused = NOTHING
     agent_nickname: Repeated = NOTHING
     agent_role: Repeated = NOTHING
     agent_path: Repeated = NOTHING
@@ -189,7 +189,7 @@ class Message(Item, gc=False):
 class AgentMessage(Item, gc=False):
     """``agent_message``: what another agent sent."""
 
-    author: Any = None
+    author: Unhoused = NOTHING
     recipient: Upkeep = NOTHING
     content: Content = None
 
@@ -243,6 +243,7 @@ class SearchCall(Served, gc=False):
     """``web_search_call``: the provider searches; what it found is mostly not in the file."""
 
     id: str | None = None
+    status: Any = None
     action: msgspec.Raw = NOTHING
 
 
@@ -361,7 +362,7 @@ class ToolEnded(Event, gc=False):
 
     call_id: str | None = None
     invocation: Repeated = NOTHING
-    duration: Upkeep = NOTHING
+    duration: Unhoused = NOTHING
     result: msgspec.Raw = NOTHING
     """Read for its error flag alone."""
 
@@ -394,7 +395,7 @@ class Stopped(Event, gc=False):
     reason: str | None = None
     started_at: Upkeep = NOTHING
     completed_at: Upkeep = NOTHING
-    duration_ms: Upkeep = NOTHING
+    duration_ms: Unhoused = NOTHING
 
 
 class TurnError(msgspec.Struct, gc=False):
@@ -411,8 +412,8 @@ class Completed(Event, gc=False):
     last_agent_message: Repeated = NOTHING
     started_at: Upkeep = NOTHING
     completed_at: Upkeep = NOTHING
-    duration_ms: Upkeep = NOTHING
-    time_to_first_token_ms: Upkeep = NOTHING
+    duration_ms: Unhoused = NOTHING
+    time_to_first_token_ms: Unhoused = NOTHING
 
 
 class Notice(Event, gc=False):

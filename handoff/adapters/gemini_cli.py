@@ -34,7 +34,7 @@ from handoff.adapters.calls import arguments_of
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, Repeated, Unhoused, Upkeep
 from handoff.trajectory import Action, Boundary, Ending, Missing, Outcome, Trajectory, Usage
 
 
@@ -138,7 +138,7 @@ class Header(msgspec.Struct, gc=False):
     directories: list[str] | None = None
     lastUpdated: Upkeep = NOTHING
     summary: Upkeep = NOTHING
-    memoryScratchpad: Upkeep = NOTHING
+    memoryScratchpad: Unhoused = NOTHING
 
 
 class Line(Turn, gc=False):
@@ -151,7 +151,7 @@ class Line(Turn, gc=False):
     directories: list[str] | None = None
     lastUpdated: Upkeep = NOTHING
     summary: Upkeep = NOTHING
-    memoryScratchpad: Upkeep = NOTHING
+    memoryScratchpad: Unhoused = NOTHING
     update: msgspec.Raw = msgspec.field(name="$set", default=NOTHING)
     rewind: str | None = msgspec.field(name="$rewindTo", default=None)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from handoff.framing.losses import NOTHING, Repeated, Sealed, Upkeep
+from handoff.framing.losses import NOTHING, Repeated, Sealed, Unhoused, Upkeep
 
 
 class Eval(msgspec.Struct, gc=False):
@@ -110,13 +110,13 @@ class Sample(msgspec.Struct, gc=False):
     output: Repeated = NOTHING
     model_usage: Repeated = NOTHING
     role_usage: Repeated = NOTHING
-    sandbox: Upkeep = NOTHING
-    store: Upkeep = NOTHING
+    sandbox: Unhoused = NOTHING
+    store: Unhoused = NOTHING
     timelines: Upkeep = NOTHING
-    started_at: Upkeep = NOTHING
-    completed_at: Upkeep = NOTHING
-    total_time: Upkeep = NOTHING
-    working_time: Upkeep = NOTHING
+    started_at: Unhoused = NOTHING
+    completed_at: Unhoused = NOTHING
+    total_time: Unhoused = NOTHING
+    working_time: Unhoused = NOTHING
     turn_count: Upkeep = NOTHING
     token_limit: Upkeep = NOTHING
     token_limit_type: Upkeep = NOTHING
@@ -199,7 +199,7 @@ class Usage(msgspec.Struct, gc=False):
     input_tokens_cache_write: Any = None
     total_cost: Any = None
     total_tokens: Repeated = NOTHING
-    reasoning_tokens: Repeated = NOTHING
+    reasoning_tokens: Unhoused = NOTHING
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -218,7 +218,7 @@ class Output(msgspec.Struct, gc=False):
     usage: Usage | None = None
     error: str | None = None
     completion: Repeated = NOTHING
-    time: Upkeep = NOTHING
+    time: Unhoused = NOTHING
     metadata: Upkeep = NOTHING
 
 
@@ -270,9 +270,9 @@ class Event(msgspec.Struct, gc=False):
     file: Upkeep = NOTHING
     uuid: Upkeep = NOTHING
     working_start: Upkeep = NOTHING
-    working_time: Upkeep = NOTHING
-    completed: Upkeep = NOTHING
-    retries: Upkeep = NOTHING
+    working_time: Unhoused = NOTHING
+    completed: Unhoused = NOTHING
+    retries: Unhoused = NOTHING
     cache: Upkeep = NOTHING
     pending: Upkeep = NOTHING
     message: Upkeep = NOTHING

@@ -66,7 +66,7 @@ def _of_keys(keys: frozenset[str], record: Record) -> str | None:
         return "chat"
     if {"kind", "source"} <= keys or (record.peek("kind") or "").endswith("Event"):
         return "openhands_sdk"
-    if {"gold_files", "model_patch"} & keys:
+    if "gold_files" in keys:
         return "aider"
     return None
 

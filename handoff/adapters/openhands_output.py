@@ -23,7 +23,7 @@ from handoff.adapters import openhands_events, openhands_sdk, values
 from handoff.adapters.openhands import Metrics, Run, Spending, is_given
 from handoff.adapters.openhands_events import Event
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, SEALED, UPKEEP, Sealed, Upkeep
+from handoff.framing.losses import NOTHING, SEALED, UPKEEP, Repeated, Sealed, Upkeep
 from handoff.framing.record import Row, first_item
 from handoff.trajectory import Outcome, Trajectory
 
@@ -79,8 +79,8 @@ class Issue(msgspec.Struct, gc=False):
     owner: str | None = None
     repo: str | None = None
     number: int | None = None
-    title: Upkeep = NOTHING
-    body: Upkeep = NOTHING
+    title: Repeated = NOTHING
+    body: Repeated = NOTHING
 
 
 class _Instance(msgspec.Struct, gc=False):

@@ -35,7 +35,7 @@ from handoff.adapters.openhands import (
     text_of,
 )
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Sealed, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Sealed, Unhoused, Upkeep
 from handoff.framing.record import Row
 from handoff.trajectory import Action, Outcome, Trajectory
 
@@ -90,7 +90,7 @@ class Spoken(Base, gc=False):
     llm_message: Message | None = None
     llm_response_id: str | None = None
     extended_content: Content = None
-    sender: str | None = None
+    sender: Unhoused = NOTHING
     activated_skills: Upkeep = NOTHING
     critic_result: Sealed = NOTHING
 

@@ -26,7 +26,7 @@ from handoff.adapters.calls import arguments_of
 from handoff.adapters.conversation import Conversation
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, Repeated, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, Repeated, Unhoused, Upkeep
 from handoff.trajectory import Action, Outcome, Trajectory, Usage
 
 _BASH_CODE = re.compile(r"Command exited with code (\d{1,10})\s*\Z")
@@ -58,10 +58,10 @@ class Cost(msgspec.Struct, gc=False):
     """US dollars of one reply; the parts of the sum are not kept apart."""
 
     total: Any = None
-    input: Repeated = NOTHING
-    output: Repeated = NOTHING
-    cache_read: Repeated = msgspec.field(default=NOTHING, name="cacheRead")
-    cache_write: Repeated = msgspec.field(default=NOTHING, name="cacheWrite")
+    input: Unhoused = NOTHING
+    output: Unhoused = NOTHING
+    cache_read: Unhoused = msgspec.field(default=NOTHING, name="cacheRead")
+    cache_write: Unhoused = msgspec.field(default=NOTHING, name="cacheWrite")
 
 
 class Tokens(msgspec.Struct, gc=False):
@@ -100,7 +100,7 @@ class Said(msgspec.Struct, gc=False):
     output: str | None = None
     exit_code: Any = msgspec.field(default=None, name="exitCode")
     cancelled: Any = None
-    truncated: Upkeep = NOTHING
+    truncated: Unhoused = NOTHING
     is_private: Any = msgspec.field(default=None, name="excludeFromContext")
     timestamp: Repeated = NOTHING
     api: Upkeep = NOTHING
@@ -127,7 +127,7 @@ class Entry(msgspec.Struct, gc=False):
     parent_session: str | None = msgspec.field(default=None, name="parentSession")
     branched_from: str | None = msgspec.field(default=None, name="branchedFrom")
     origin: Repeated = msgspec.field(default=NOTHING, name="fromId")
-    before: Upkeep = msgspec.field(default=NOTHING, name="tokensBefore")
+    before: Unhoused = msgspec.field(default=NOTHING, name="tokensBefore")
     hook: Upkeep = msgspec.field(default=NOTHING, name="fromHook")
     display: Upkeep = NOTHING
     target: Upkeep = msgspec.field(default=NOTHING, name="targetId")

@@ -30,6 +30,8 @@ class ArrayScanner:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.is_closed = False
+        self.is_broken = False
+        """True where an item is missing: what follows is no array."""
         self._buffer = b""
         self._scan = 0
         self._depth = 0
@@ -64,6 +66,9 @@ class ArrayScanner:
                 if self._depth == 1:
                     start = at
             elif text == b"," and self._depth == 1:
+                if not (self._dropped_length or buffer[start : at - 1].strip(SPACE)):
+                    self.is_broken = True
+                    break
                 yield self._cut(buffer[start : at - 1])
                 start = at
             elif text in (b"]", b"}"):

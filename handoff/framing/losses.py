@@ -5,7 +5,7 @@ unknown fields: where that works, nothing was left behind and nothing more is do
 decoded as it is, and ``unread`` walks it beside the struct's fields. So a record in a well-known shape costs nothing.
 
 A field that an adapter knows and leaves on purpose is named in its struct with one of the types below; it is
-counted too, with its reason. Null and empty values carry nothing, so they are not counted.
+counted too, with its reason if it has one. Null and empty values carry nothing, so they are not counted.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ Sealed = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": SEALED})]
 """Hidden tests, reference patches, evaluation logs: what the run could not see."""
 Upkeep = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": UPKEEP})]
 """Bookkeeping of the client: display state, feature flags, object versions."""
+
+Unhoused = Annotated[msgspec.Raw, msgspec.Meta(extra={"aside": ""})]
+"""A field that tells of the run what a trajectory has no place for: how long a call took, one part of a sum. It counts
+as without a home, like a field that no struct names, and costs no walk through the record."""
 
 NOTHING = msgspec.Raw(b"null")
 """The default of such a field."""
@@ -119,7 +123,7 @@ def _unread_fields(value: dict[str, Any], kind: Any, path: str, losses: Losses) 
             aside, inner = named[key]
             if aside is not None:
                 if item not in _EMPTY:
-                    count(losses, f"{path}.{key}", aside)
+                    count(losses, f"{path}.{key}", aside or None)
             elif isinstance(item, dict | list):
                 unread(item, inner, f"{path}.{key}", losses)
         elif key != tag and item not in _EMPTY:
@@ -176,7 +180,7 @@ def set_aside(values: list[Any], path: str, losses: Losses) -> None:
                 if reason is None:
                     set_aside(items, f"{path}.{key}", losses)
                 elif times := sum(bytes(item) not in _EMPTY_BYTES for item in items):
-                    count(losses, f"{path}.{key}", reason, times)
+                    count(losses, f"{path}.{key}", reason or None, times)
         elif kind is list:
             set_aside([item for value in same for item in value], path + "[]", losses)
         elif kind is dict:

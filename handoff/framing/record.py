@@ -371,7 +371,11 @@ def malformed(cause: Exception) -> RecordError:
             "The JSON is nested too deeply to read.", remedy="No known agent writes this; remove the record."
         )
     if isinstance(cause, json.JSONDecodeError):
-        what = f"{cause.msg} at character {cause.pos}"
+        what = f"{cause.msg.removesuffix(' at')} at character {cause.pos}"
+        if cause.msg == "Extra data":
+            return RecordError(
+                f"Not valid JSON: {what}.", remedy="One value follows another: write one a line, or one a file."
+            )
     else:
         what = str(cause)
     return RecordError(

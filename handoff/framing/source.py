@@ -34,7 +34,17 @@ _LONG_LINE = 8 << 20
 _SIDE_LIMIT = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _AIDER = b"# aider chat started at"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NO_LOG = "Give the agent's own log; documents, settings and data in a folder are set aside like this."
+_FOREIGN: tuple[tuple[int, bytes, str, str], ...] = (
+    (0, b"\xff\xfe", "The file is UTF-16 text, which is not read.", "Save it as UTF-8."),
+    (0, b"\xfe\xff", "The file is UTF-16 text, which is not read.", "Save it as UTF-8."),
+    (0, b"PK\x05\x06", "The file is an empty zip archive.", "Leave it out."),
+    (0, b"BZh", "The file is compressed with bzip2, which is not read.", "Unpack it."),
+    (0, b"\xfd7zXZ", "The file is compressed with xz, which is not read.", "Unpack it."),
+    (0, b"7z\xbc\xaf\x27\x1c", "The file is a 7z archive, which is not read.", "Unpack it."),
+    (257, b"ustar", "The file is a tar archive, which is not read.", "Unpack it."),
+)
+"""What can be told from its bytes, though it is not read: place, bytes, problem and remedy."""
 
 
 class Damaged:
@@ -133,16 +143,9 @@ class SourceFile:
             yield self._record(data, 1, sha256=self.sha256, form="text")
         else:
             self._consume(file)
-            is_utf16 = head.startswith(_UTF16)
-            yield self._damage(
-                "The file is UTF-16 text, which is not read."
-                if is_utf16
-                else "The file is not JSON, JSON lines or Parquet.",
-                "Save it as UTF-8."
-                if is_utf16
-                else "Give the agent's own log; documents and settings in a folder are set aside like this.",
-                head=head,
-            )
+            known = (found for at, magic, *found in _FOREIGN if head.startswith(magic, at))
+            problem, remedy = next(known, ("The file is not JSON, JSON lines or Parquet.", _NO_LOG))
+            yield self._damage(problem, remedy, head=head)
 
     # -- containers -----------------------------------------------------------------------------
 
@@ -313,6 +316,8 @@ class SourceFile:
         self._read(data)
         if not items:
             yield self._damage("The array is empty.", "Leave the file out.", head=data)
+        elif not any(memoryview(item)[:1] in (b"{", b"[") for item in items):
+            yield self._damage("The array holds no objects.", _NO_LOG, head=data)
         elif is_event(first_item(data[:_PEEK]) or first_item(data)):
             self.framing = "json"
             yield self._record(data, 1, sha256=self.sha256)
@@ -337,7 +342,7 @@ class SourceFile:
             return
         scanner = ArrayScanner(self.limit)
         position = 0
-        while chunk := file.read(scanner.appetite):
+        while not scanner.is_broken and (chunk := file.read(scanner.appetite)):
             self._read(chunk)
             for item in scanner.feed(chunk):
                 position += 1
@@ -345,6 +350,7 @@ class SourceFile:
                     yield self._too_long(position, item.length, item.sha256, item.head)
                 else:
                     yield self._record(item.data, position)
+        self._consume(file)
         left = scanner.left_over()
         if left is not None:
             yield Damaged(

@@ -74,7 +74,7 @@ def raw_trajectories(project: Project, shard: str, progress: Progress | None = N
     )
     written = project.lake.current("raw_trajectories", inputs=inputs, shard=shard)
     assert written is not None  # ingest wrote it
-    return written
+    return msgspec.structs.replace(written, is_new=True)
 
 
 def repository_states(project: Project, shard: str) -> Written:

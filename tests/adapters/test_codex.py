@@ -399,6 +399,19 @@ def test_T6_a_fork_that_never_went_on_is_all_copy() -> None:
     assert (run.continues, run.copied_steps, len(run.steps)) == ("old", 1, 1)
 
 
+def test_T6_a_fork_without_copied_lines_names_what_it_goes_on_from() -> None:
+    run = read(rollout(USER, says("One."), meta={"history_base": {"thread_id": "old", "end_ordinal_exclusive": 7}}))
+    assert (run.continues, run.copied_steps) == ("old", 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [("cli", "cli"), ({"custom": "ide"}, "ide"), ({"internal": "x"}, "x"), ({"subagent": "review"}, "review")],
+)
+def test_where_a_session_was_started_is_a_fact(source: Any, told: str) -> None:
+    assert json.loads(read(rollout(USER, says("One."), meta={"source": source})).source)["source"] == told
+
+
 def test_T20_a_subagent_names_its_parent_and_its_own_task() -> None:
     run = read(fixture("fork.jsonl"))
     assert run.parent == "019cadf0-5000-7000-8000-000000000001"
@@ -432,6 +445,14 @@ def test_how_a_run_ended(last: dict[str, Any], status: str | None, ended: str | 
 
 def test_a_stopped_turn_leaves_its_calls_aborted() -> None:
     assert seen(read(fixture("rollout.jsonl")), "call_docs").missing == "aborted"
+
+
+def test_a_search_that_the_provider_finished_was_not_aborted() -> None:
+    """What it found is not in the file: unknown, though the turn was stopped later."""
+    search = {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "x"}}
+    stop = event("turn_aborted", reason="interrupted")
+    assert seen(read(rollout(USER, {**search, "status": "completed"}, stop)), "w").missing == "none"
+    assert seen(read(rollout(USER, {**search, "status": "in_progress"}, stop)), "w").missing == "aborted"
 
 
 def test_a_result_after_the_stop_counts() -> None:
@@ -468,6 +489,7 @@ def test_what_has_no_home_is_told_by_its_type() -> None:
     assert unread - {"$.payload[type=weather_changed]"} == {
         "$.payload[type=custom_tool_call_output].output (time it took)",
         "$.payload[type=exec_command_end].duration",
+        "$.payload[type=mcp_tool_call_end].duration",
         "$.payload[type=function_call_output].output (time it took)",
         "$.payload[type=token_count].info.last_token_usage.reasoning_output_tokens",
     }

@@ -140,4 +140,5 @@ def test_the_real_session_reconciles(corpus: Path) -> None:
     assert (len(run.steps), len(seen)) == (439, 391)
     assert sum(observation.missing == "not_executed" for observation in seen) == 18
     assert not any(observation.is_orphan for observation in seen)
-    assert {path for path, reason in item.losses() if reason is None} == {"$[type=thinking_level_change]"}
+    parts = {f"$.message.usage.cost.{part}" for part in ("input", "output", "cacheRead", "cacheWrite")}
+    assert {path for path, reason in item.losses() if reason is None} == {"$[type=thinking_level_change]", *parts}

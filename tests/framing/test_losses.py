@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from handoff.errors import RecordError
 from handoff.framing import Record
-from handoff.framing.losses import NOTHING, REPEATED, SEALED, UPKEEP, Repeated, Sealed, Upkeep
+from handoff.framing.losses import NOTHING, REPEATED, SEALED, UPKEEP, Repeated, Sealed, Unhoused, Upkeep
 
 
 class Part(msgspec.Struct, gc=False):
@@ -36,6 +36,7 @@ class First(msgspec.Struct, tag="first", tag_field="type", gc=False):
 class Second(msgspec.Struct, tag="second", tag_field="type", gc=False):
     b: int
     noise: Upkeep = NOTHING
+    took: Unhoused = NOTHING
 
 
 class Run(msgspec.Struct, gc=False):
@@ -78,10 +79,13 @@ def test_every_field_without_a_home_is_counted_by_its_path() -> None:
 
 @pytest.mark.parametrize("extra", [{}, {"unknown": 1}])
 def test_what_is_set_aside_is_counted_with_its_reason_on_both_ways(extra: dict[str, int]) -> None:
-    """Alone it is counted from the typed values, beside an unknown field by walking the record."""
+    """Alone it is counted from the typed values, beside an unknown field by walking the record.
+
+    A field without a home has no reason, though the struct names it.
+    """
     value = {
         "turns": [{"role": "a", "gold": "diff", "parts": [{"old": [1], "inner": [{"old": {"x": 1}}]}]}],
-        "either": {"type": "second", "b": 1, "noise": 5},
+        "either": {"type": "second", "b": 1, "noise": 5, "took": 0.2},
         **extra,
     }
     found = losses_of(value)
@@ -91,6 +95,7 @@ def test_what_is_set_aside_is_counted_with_its_reason_on_both_ways(extra: dict[s
         ("$.turns[].parts[].old", REPEATED): 1,
         ("$.turns[].parts[].inner[].old", REPEATED): 1,
         ("$.either.noise", UPKEEP): 1,
+        ("$.either.took", None): 1,
     }
 
 

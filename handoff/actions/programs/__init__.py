@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from handoff.actions.operations import Operation, Run
-from handoff.actions.programs import editors, files, reading, runners, scripts, sed, vcs
+from handoff.actions.programs import editors, files, packages, reading, runners, scripts, sed, vcs
 from handoff.actions.programs.call import Call, Program, listed
 from handoff.actions.programs.wrappers import unwrapped
 
@@ -62,8 +62,8 @@ _PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(runners.LINTERS, runners.lint),
     **dict.fromkeys(runners.FORMATTERS, runners.formatter),
     **dict.fromkeys(runners.BUILDERS, runners.build),
-    **dict.fromkeys(runners.MANAGERS, runners.manager),
-    **dict.fromkeys(runners.PIPS, runners.install),
+    **dict.fromkeys(packages.MANAGERS, packages.manager),
+    **dict.fromkeys(packages.PIPS, packages.install),
     **_named(runners.compiled, "py_compile compileall"),
     **_named(scripts.python, "python python2 python3 pypy pypy3"),
     **_named(scripts.other_script, "node ruby php tsx ts-node lua Rscript julia"),

@@ -1,4 +1,4 @@
-"""Programs that judge or build: test runners, linters, formatters, builds; and what installs packages.
+"""Programs that judge or build: test runners, linters, formatters, builds.
 
 A target is what a run covers, as given: files, test names and the options that choose among tests; ``.`` for all.
 """
@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from handoff.actions.operations import Install, ListFiles, Opaque, Operation, Read, Run, Validate
+from handoff.actions.operations import ListFiles, Opaque, Operation, Read, Run, Validate
 from handoff.actions.paths import is_outside
-from handoff.actions.programs.call import Call, listed, plain
+from handoff.actions.programs.call import Call, listed
 
 # -- tests --------------------------------------------------------------------------------------
 
@@ -22,54 +22,54 @@ class Runner(NamedTuple):
     name: str
     """As ``outcomes`` knows it."""
     valued: frozenset[str] = frozenset()
-    """Options that take a value."""
+    """Options that take a value, those of ``choosing`` among them."""
     choosing: tuple[str, ...] = ()
     """Options whose value chooses among the tests."""
     verbs: tuple[str, ...] = ()
     """First words that only say "run the tests"."""
 
 
-_PYTEST = Runner(
+def _runner(name: str, valued: str = "", choosing: tuple[str, ...] = (), verbs: tuple[str, ...] = ()) -> Runner:
+    return Runner(name, listed(valued).union(choosing), choosing, verbs)
+
+
+_PYTEST = _runner(
     "pytest",
-    listed(
-        """
+    """
     -m -n -p -c -o -W --tb --maxfail --rootdir --deselect --ignore --timeout --cov --cov-report --durations
     --color --capture --basetemp --dist --override-ini --import-mode --confcutdir --junitxml --log-level
     --log-cli-level --cov-config --numprocesses --reruns -r --ds --verbosity
-    """
-    ),
+    """,
     ("-k",),
 )
-_UNITTEST = Runner("unittest", frozenset(("-s", "-p", "-t", "-v2")), ("-k",), ("discover",))
-_DJANGO = Runner("django", listed("--settings -j --parallel --tag -v --verbosity"), ("-k",))
-_JEST = Runner("jest", listed("-c --config -w --maxWorkers --reporter --reporters --project"), ("-t",), ("run",))
-_RUNNERS: dict[str, Runner] = {
+_DJANGO = _runner("django", "--settings -j --parallel --tag -v --verbosity", ("-k",))
+_JEST = _runner("jest", "-c --config -w --maxWorkers --reporter --reporters --project", ("-t",), ("run",))
+RUNNERS: dict[str, Runner] = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "unittest": _UNITTEST,
+    "unittest": _runner("unittest", "-s -p -t", ("-k",), ("discover",)),
+    "trial": _runner("unittest"),
     "runtests.py": _DJANGO,
     "runtests": _DJANGO,
-    "tox": Runner("tox", frozenset(("-c", "-x", "--workdir", "--result-json")), ("-e",), ("run", "r")),
-    "nox": Runner("nox", frozenset(("-f", "-p")), ("-s", "-e", "-t", "-k")),
-    "nose": Runner("nose"),
-    "nosetests": Runner("nose"),
-    "nose2": Runner("nose"),
-    "trial": Runner("unittest"),
-    "behave": Runner("behave"),
+    "tox": _runner("tox", "-c -x --workdir --result-json", ("-e",), ("run", "r")),
+    "nox": _runner("nox", "-f -p", ("-s", "-e", "-t", "-k")),
+    "nose": _runner("nose"),
+    "nosetests": _runner("nose"),
+    "nose2": _runner("nose"),
+    "behave": _runner("behave"),
     "jest": _JEST,
     "vitest": _JEST._replace(name="vitest"),
-    "mocha": Runner("mocha", frozenset(("-r", "--require", "-R", "--reporter", "--timeout", "-t")), ("-g", "--grep")),
-    "ava": Runner("ava"),
-    "playwright": Runner("playwright", frozenset(("--project", "--reporter")), ("-g", "--grep"), ("test",)),
-    "ctest": Runner("ctest", frozenset(("--test-dir", "-j", "-C", "-T", "--timeout")), ("-R", "-E", "-L")),
-    "rspec": Runner("rspec", frozenset(("-f", "--format", "-r")), ("-e", "-t")),
-    "phpunit": Runner("phpunit", frozenset(("-c", "--configuration", "--bootstrap")), ("--filter", "--testsuite")),
-    "gotestsum": Runner("go", frozenset(("--format",)), ("-run",)),
-    "bats": Runner("bats"),
-    "prove": Runner("prove"),
+    "mocha": _runner("mocha", "-r --require -R --reporter --timeout -t", ("-g", "--grep")),
+    "ava": _runner("ava"),
+    "playwright": _runner("playwright", "--project --reporter", ("-g", "--grep"), ("test",)),
+    "ctest": _runner("ctest", "--test-dir -j -C -T --timeout", ("-R", "-E", "-L")),
+    "rspec": _runner("rspec", "-f --format -r", ("-e", "-t")),
+    "phpunit": _runner("phpunit", "-c --configuration --bootstrap", ("--filter", "--testsuite")),
+    "gotestsum": _runner("go", "--format", ("-run",)),
+    "bats": _runner("bats"),
+    "prove": _runner("prove"),
 }
-RUNNERS = {name: runner._replace(valued=runner.valued.union(runner.choosing)) for name, runner in _RUNNERS.items()}
-_DJANGO_TESTS = RUNNERS["runtests.py"]
+"""Programs that only run tests, by name."""
 _HELP = frozenset(("--version", "--help", "-h", "--fixtures", "--markers", "--showConfig", "--listTests"))
 
 
@@ -83,21 +83,22 @@ def tests(call: Call) -> list[Operation]:
         return [ListFiles(path=target)]
     if runner.name == "playwright" and call.plain()[:1] != ["test"]:
         return [Run(target="playwright")]
-    return [_validate(call, "test", target, runner.name)]
+    return [validated(call, "test", target, runner.name)]
 
 
-def _validate(call: Call, kind: Literal["test", "build", "lint"], target: str, runner: str) -> Validate:
+def validated(call: Call, kind: Literal["test", "build", "lint"], target: str, runner: str) -> Validate:
+    """The validation that the call is."""
     return Validate(kind=kind, target=target, command=call.shown, runner=runner)
 
 
-def target_of(call: Call, runner: Runner, first: Sequence[str] = ()) -> str:
-    """What a test run covers; ``first`` comes before what the arguments name."""
-    names = [text for text in call.plain(runner.valued) if text not in runner.verbs]
-    found = [*first, *(_test_name(call, name) for name in names)]
-    return " ".join([*(found or ["."]), *_chosen(call.arguments, runner.choosing)])
+def target_of(call: Call, runner: Runner) -> str:
+    """What a test run covers."""
+    found = [test_name(call, text) for text in call.plain(runner.valued) if text not in runner.verbs]
+    return " ".join([*(found or ["."]), *chosen(call.arguments, runner.choosing)])
 
 
-def _test_name(call: Call, text: str) -> str:
+def test_name(call: Call, text: str) -> str:
+    """A file or a test as the call names it, a path made relative to the repository."""
     path, colons, test = text.partition("::")
     if text in ("./...", "..."):
         return "."
@@ -105,7 +106,8 @@ def _test_name(call: Call, text: str) -> str:
     return call.path(path) + colons + test if is_path else text
 
 
-def _chosen(arguments: Sequence[str], options: tuple[str, ...]) -> list[str]:
+def chosen(arguments: Sequence[str], options: tuple[str, ...]) -> list[str]:
+    """``options`` that are given, each with its value."""
     found: list[str] = []
     for place, text in enumerate(arguments):
         option, equals, value = text.partition("=")
@@ -118,7 +120,7 @@ def _chosen(arguments: Sequence[str], options: tuple[str, ...]) -> list[str]:
 
 def django(call: Call) -> list[Operation]:
     """``manage.py test``: the words after the script."""
-    return [_validate(call, "test", target_of(call, _DJANGO_TESTS), "django")]
+    return [validated(call, "test", target_of(call, _DJANGO), "django")]
 
 
 # -- linters and formatters ---------------------------------------------------------------------
@@ -165,7 +167,7 @@ def lint(call: Call) -> list[Operation]:
         names = names[1:]
     if name != "pre-commit" and any(text in _FIXES for text in call.arguments):
         return _edited(call, names)
-    made: list[Operation] = [_validate(call, "lint", " ".join([name, *map(call.path, names)]), name)]
+    made: list[Operation] = [validated(call, "lint", " ".join([name, *map(call.path, names)]), name)]
     return [*made, Opaque(reason=name, is_possible=True)] if name == "pre-commit" else made
 
 
@@ -177,9 +179,9 @@ def formatter(call: Call) -> list[Operation]:
 def _formatted(call: Call, names: list[str]) -> list[Operation]:
     name, texts = call.name, call.arguments
     if any(text in ("--check", "--diff", "--check-only", "-d", "--list-different") for text in texts):
-        return [_validate(call, "lint", " ".join([name, *map(call.path, names)]), name)]
+        return [validated(call, "lint", " ".join([name, *map(call.path, names)]), name)]
     if name in ("gofmt", "goimports", "prettier", "shfmt") and "-l" in texts and "-w" not in texts:
-        return [_validate(call, "lint", " ".join([name, *map(call.path, call.plain())]), name)]
+        return [validated(call, "lint", " ".join([name, *map(call.path, call.plain())]), name)]
     if name in _PRINTS and not any(text in _FIXES for text in texts):
         return [Read(path=call.path(text)) for text in names]
     return _edited(call, names)
@@ -201,8 +203,8 @@ BUILDERS = listed(
     """
 )
 _BUILD_VALUED = frozenset(("-C", "-f", "-o", "-B", "-S", "-G", "-j", "-I", "-L", "-D", "--target", "--build"))
-_A_TEST = re.compile(r"(?:unit|integration|e2e|all|run)?[-_:]?(?:tests?|check|spec)(?:[-_:.\d].*)?", re.S)
-_A_LINT = re.compile(r"(?:lint|typecheck|type-check|check-types|tslint|eslint|flake8|mypy)(?:[-_:].*)?", re.S)
+A_TEST = re.compile(r"(?:unit|integration|e2e|all|run)?[-_:]?(?:tests?|check|spec)(?:[-_:.\d].*)?", re.S)
+A_LINT = re.compile(r"(?:lint|typecheck|type-check|check-types|tslint|eslint|flake8|mypy)(?:[-_:].*)?", re.S)
 _COMPILERS = listed("gcc g++ cc c++ clang clang++ rustc javac")
 
 
@@ -213,121 +215,13 @@ def build(call: Call) -> list[Operation]:
         return [Run(target=name)]
     names = [text for text in call.plain(_BUILD_VALUED) if "=" not in text]
     target = " ".join([name, *(map(call.path, names) if name in _COMPILERS else names)])
-    if name not in _COMPILERS and any(_A_TEST.fullmatch(text) for text in names):
-        return [_validate(call, "test", target, name)]
-    if name not in _COMPILERS and any(_A_LINT.fullmatch(text) for text in names):
-        return [_validate(call, "lint", target, name)]
-    return [_validate(call, "build", target, name)]
+    if name not in _COMPILERS and any(A_TEST.fullmatch(text) for text in names):
+        return [validated(call, "test", target, name)]
+    if name not in _COMPILERS and any(A_LINT.fullmatch(text) for text in names):
+        return [validated(call, "lint", target, name)]
+    return [validated(call, "build", target, name)]
 
 
 def compiled(call: Call) -> list[Operation]:
     """``py_compile``: a build of the files named."""
-    return [_validate(call, "build", " ".join(map(call.path, call.plain())) or call.name, call.name)]
-
-
-# -- package managers ---------------------------------------------------------------------------
-
-MANAGERS = listed(
-    """
-    npm pnpm yarn bun npx pnpx bunx go cargo mvn mvnw gradle gradlew dotnet mix mise composer uv uvx poetry pdm
-    rye pipenv hatch deno bundle rails flutter dart
-    """
-)
-_MANAGER_VALUED = listed(
-    """
-    --prefix -C --manifest-path -p --package --cwd --dir -pl -f --file -w --workspace --filter --features --bin
-    --test --project -count -timeout -tags -coverprofile -bench --target --profile --color -j
-    """
-)
-_CHOOSE = ("-run", "-Dtest", "-Dit.test", "--tests", "--filter", "-t", "--only", "-E", "--testNamePattern")
-_SCRIPTED = frozenset(("npm", "pnpm", "yarn", "bun", "mise", "composer", "deno", "hatch", "pdm", "poetry"))
-"""Managers that run the scripts of a manifest by name."""
-_INSTALLS = listed(
-    "install i ci add get sync update upgrade remove uninstall require fetch restore lock deps.get local.hex"
-)
-_BUILDS = listed("build compile package assemble bundle")
-_LINTS = listed("lint clippy typecheck vet credo dialyzer analyze")
-_FORMATS = listed("fmt format")
-
-
-def manager(call: Call) -> list[Operation] | Call:
-    """npm, cargo, go, mvn and their like: the subcommand decides."""
-    name, texts = call.name, call.arguments
-    own = texts[: texts.index("--")] if "--" in texts else texts
-    given = texts[len(own) + 1 :]
-    names = plain(own, _MANAGER_VALUED.union(_CHOOSE))
-    if not names:
-        return [Run(target=name)] if name != "yarn" or texts else _installed(call, "install", [])
-    if name in ("npx", "pnpx", "bunx", "uvx"):
-        start = next(n for n, word in enumerate(call.words) if n and word.text == names[0])
-        return call.inner(call.words[start:])
-    is_script = False
-    if name in _SCRIPTED and names[0] in ("run", "run-script", "task", "x") and len(names) > 1:
-        names, is_script = names[1:], True
-    if name in ("mvn", "mvnw", "gradle", "gradlew"):
-        return _goals(call, names)
-    verb, rest = names[0], names[1:]
-    if verb == "nextest":
-        verb, rest = "test", [text for text in rest if text not in ("run", "r")]
-    if (verb == "check" and name in ("cargo", "deno")) or verb in _BUILDS or verb == "tsc":
-        return [_validate(call, "build", f"{name} {verb}", name)]
-    if verb in ("t", "tst") or _A_TEST.fullmatch(verb):
-        wanted = [verb] if is_script and verb != "test" else []
-        wanted += [_test_name(call, text) for text in [*rest, *plain(given, _MANAGER_VALUED.union(_CHOOSE))]]
-        target = " ".join([*(wanted or ["."]), *_chosen(texts, _CHOOSE)])
-        return [_validate(call, "test", target, name)]
-    if _A_LINT.fullmatch(verb) or verb in _LINTS:
-        return [_validate(call, "lint", f"{name} {verb}", name)]
-    if not is_script and verb in _INSTALLS:
-        return _installed(call, verb, rest)
-    if verb in _FORMATS or verb.startswith(("fmt:", "format:")):
-        if "--check" in texts or "--check-formatted" in texts:
-            return [_validate(call, "lint", f"{name} {verb}", name)]
-        return [Opaque(reason=f"{name} {verb}", paths=(".",))]
-    if not is_script and verb in RUNNERS | dict.fromkeys(LINTERS | FORMATTERS) and name in ("yarn", "pnpm", "bun"):
-        start = next(n for n, word in enumerate(call.words) if n and word.text == verb)
-        return call.inner(call.words[start:])
-    if verb == "run" and name in ("go", "deno", "bun") and rest and rest[0].endswith((".go", ".ts", ".js", ".tsx")):
-        return [Run(target=call.path(rest[0]))]
-    if verb in ("generate", "mod", "work") or verb.startswith("gen"):
-        return [Run(target=f"{name} {verb}"), Opaque(reason=f"{name} {verb}", is_possible=True)]
-    return [Run(target=f"{name} {verb}")]
-
-
-def _goals(call: Call, names: list[str]) -> list[Operation]:
-    """Maven's phases and Gradle's tasks: the last that means something counts."""
-    name = "mvn" if call.name.startswith("mvn") else "gradle"
-    chosen = _chosen(call.arguments, _CHOOSE)
-    for goal in reversed(names):
-        task = goal.rsplit(":", 1)[-1]
-        if task in ("test", "verify", "check", "integration-test", "failsafe") or task.endswith(("Test", "Tests")):
-            where = [goal] if ":" in goal.strip(":") else []
-            return [_validate(call, "test", " ".join([*(where or ["."]), *chosen]), name)]
-        if task in ("install", "package", "compile", "test-compile", "build", "assemble", "testClasses", "classes"):
-            return [_validate(call, "build", f"{name} {task}", name)]
-    return [Run(target=f"{name} {names[-1]}")]
-
-
-def _installed(call: Call, verb: str, names: Sequence[str]) -> list[Operation]:
-    made: list[Operation] = [Install(target=" ".join(names) or ".")]
-    return (
-        made if verb in ("ci", "fetch", "restore") else [*made, Opaque(reason=f"{call.name} {verb}", is_possible=True)]
-    )
-
-
-PIPS = listed("pip pip3 pipx conda mamba micromamba apt apt-get aptitude yum dnf apk brew gem luarocks pecl")
-_PIP_VALUED = listed("-r -i --index-url -c -n --name -t --target --extra-index-url -f -p --prefix --python")
-_PIP_INSTALLS = listed("install uninstall create remove upgrade update reinstall add")
-
-
-def install(call: Call) -> list[Operation]:
-    """pip, conda, apt and their like. ``-e .`` and ``-r file`` name what is installed."""
-    names = call.plain(_PIP_VALUED)
-    if call.name in ("conda", "mamba") and names[:1] == ["env"]:
-        names = names[1:]
-    is_refresh = len(names) == 1 and names[0] in ("update", "upgrade")
-    if not names or names[0] not in _PIP_INSTALLS or is_refresh:
-        return [Run(target=" ".join([call.name, *names[:1]]))]
-    files = [f"-r {call.path(value)}" for value in call.values("-r", "--requirement")]
-    named = [call.path(name) if name.startswith(("/", "./")) else name for name in names[1:]]
-    return [Install(target=" ".join([*named, *files]) or ".")]
+    return [validated(call, "build", " ".join(map(call.path, call.plain())) or call.name, call.name)]

@@ -11,7 +11,8 @@ from typing import Literal
 from handoff.actions.operations import Install, Opaque, Operation, Other, Run, Validate
 from handoff.actions.paths import Context, is_outside, resolve
 from handoff.actions.programs.call import Call
-from handoff.actions.programs.runners import FORMATTERS, LINTERS, PIPS, RUNNERS, django
+from handoff.actions.programs.packages import PIPS
+from handoff.actions.programs.runners import FORMATTERS, LINTERS, RUNNERS, django
 from handoff.shell import Word
 
 _DJANGO_SCRIPTS = frozenset(("runtests.py", "runtests"))
