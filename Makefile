@@ -29,8 +29,8 @@ lint: $(STAMP)   ## ruff, import contracts, mypy --strict
 test-unit: $(STAMP)  ## the unit suite (under 3 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
-test-slow: $(STAMP)  ## long tests: the killed demo, large files
-	$(BIN)/python -m pytest -q -m slow
+test-slow: $(STAMP)  ## long tests: the killed demo, large files, 20,000 damaged records a format
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 bench: $(STAMP)  ## speed and memory beside the limit and a naive baseline, measured in the same run
 	$(BIN)/python -m bench

@@ -225,6 +225,7 @@ def inspect(
         ("agent, model", f"{trajectory.agent or 'unknown'}, {trajectory.model or 'unknown'}"),
         ("resolved", {True: "yes", False: "no", None: "unknown"}[trajectory.outcome.resolved]),
         ("exit status", trajectory.outcome.exit_status),
+        ("ended", trajectory.outcome.ended),
         ("steps", str(len(trajectory.steps))),
         *([("run", f"{part} of {len(found.runs)} in this record (--part)")] if found and len(found.runs) > 1 else []),
     ):

@@ -169,7 +169,7 @@ _VARIANT = ("variant_id", "kinds", "parameters", "seed", "severity", "tier", "tr
 _VIEW = ("view_id", "view", "author", "tokens", "writing_tokens", "tokenizer", "text_sha256")
 _POINT = ("point_id", "author", "h", "n_steps", "labels", "tree", "state_status", "state_class", "base_commit")
 _STATE = ("step", "repo", "commit", "tree", "status", "reason")
-_RAW = ("trajectory_id", "file", "record", "source_sha256", "format", "author", "agent", "model", "licence")
+_RAW = ("trajectory_id", "file", "record", "part", "source_sha256", "format", "author", "agent", "model", "licence")
 
 
 class _Reader:

@@ -146,7 +146,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     continues: str | None = None
     """``session`` of the earlier run that this one goes on from, when the source says so."""
     copied_steps: int = 0
-    """Leading steps that the source marks as repeated from that earlier run: context here, paid for and trained there."""
+    """Leading steps that the source marks as copies from that earlier run: context here, paid for and trained there."""
     outcome: Outcome = Outcome()
     source: str = "{}"
     """Facts of the source that have no field here, as a JSON object."""

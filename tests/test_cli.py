@@ -202,10 +202,11 @@ def test_what_cannot_be_ingested_is_one_line(tmp_path: Path, arguments: Sequence
 
 
 def test_inspect_shows_format_steps_keys_and_points(tmp_path: Path) -> None:
-    result = run("inspect", write(tmp_path / "a.jsonl", row(1), row(2)), "--record", 2)
+    result = run("inspect", write(tmp_path / "a.jsonl", row(1), row(2, exit_status="exit_cost")), "--record", 2)
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
     assert "format chat" in said and "repository acme/pager" in said
+    assert "exit status exit_cost" in said and "ended cost_limit" in said
     assert "read pager.py" in said and "edit pager.py" in said
     assert "first_meaningful_modification" in said
 
@@ -216,6 +217,43 @@ def test_what_cannot_be_inspected_is_one_line(tmp_path: Path) -> None:
     assert "a folder" in refused("inspect", tmp_path)
     assert "holds 2 records; there is no record 7" in refused("inspect", file, "--record", 7)
     assert "a.jsonl, record 2, $" in refused("inspect", file, "--record", 2)
+
+
+def test_inspect_counts_records_as_the_tables_do(tmp_path: Path) -> None:
+    """Blank lines are counted, so that the record named in quarantine is the record that is looked at."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(f"{json.dumps(row(1))}\n\n17\n{json.dumps(row(4))}\n")
+    assert run("ingest", file, "--data", tmp_path / "data").exit_code == 0
+    (bad,) = Lake(tmp_path / "data" / "lake").rows("quarantine")
+    assert f"record {bad['record']}, $" in refused("inspect", file, "--record", bad["record"])
+    assert "acme__pager-4" in run("inspect", file, "--record", 4).stdout
+    assert "holds 3 records, the last in line 4; there is no record 2" in refused("inspect", file, "--record", 2)
+
+
+def test_inspect_says_what_of_a_record_is_not_in_its_runs(tmp_path: Path) -> None:
+    """Fields without a home, the same as ingest counts them; lines that cannot be read; how many runs share it."""
+    said = run("inspect", write(tmp_path / "a.jsonl", row(1, colour="blue", **{"a\nb": 1}))).stdout
+    assert "fields without a home: $.a␊b 1, $.colour 1" in said
+    lines = [
+        {
+            "type": "user",
+            "sessionId": "s",
+            "uuid": "1",
+            "parentUuid": None,
+            "message": {"role": "user", "content": "x"},
+        },
+        {
+            "type": "assistant",
+            "sessionId": "s",
+            "uuid": "2",
+            "parentUuid": "1",
+            "message": {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "I look."}]},
+        },
+    ]
+    file = write(tmp_path / "session.jsonl", *lines)
+    file.write_text(file.read_text() + '{"type": "assistant", "sess')
+    said = run("inspect", file).stdout
+    assert "left out: " in said and "record 3" in said and "Not valid JSON" in said
 
 
 @pytest.mark.parametrize("view", VIEWS)

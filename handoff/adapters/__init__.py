@@ -121,7 +121,7 @@ class Found(NamedTuple):
         """The ``part``-th run, from 1; ``InputError`` when there are not so many."""
         if not 1 <= part <= len(self.runs):
             place = f"record {self.record.position} of {self.record.file}"
-            raise InputError(f"{place} holds {len(self.runs)} run(s); there is no run {part}")
+            raise InputError(f"{place} holds {len(self.runs)} runs; there is no run {part}")
         return self.runs[part - 1]
 
 
@@ -141,7 +141,8 @@ def read_record(path: Path, position: int) -> Found:
         raise InputError(f"{label(path)}: a folder; name one file of it")
     count = last = 0
     source = SourceFile(path)
-    for count, item in enumerate(source, 1):
+    for item in source:
+        count += 1
         last = item.error.record if isinstance(item, Damaged) else item.position
         if last == position:
             if isinstance(item, Damaged):
@@ -152,5 +153,5 @@ def read_record(path: Path, position: int) -> Found:
                 raise error.at(item.file, item.position) from error
     if source.framing == "side file":
         raise InputError(f"{label(path)} only describes the run in the file beside it; name that file")
-    held = f"{count} record(s)" if last <= count else f"{count} record(s) up to line {last}"
-    raise InputError(f"{label(path)} holds {held}; there is no record {position}")
+    lines = f", the last in line {last}" if last > count else ""
+    raise InputError(f"{label(path)} holds {count} records{lines}; there is no record {position}")

@@ -169,7 +169,7 @@ def _action(item: Item, is_quoted: bool) -> tuple[str, tuple[Action, ...]]:
         kwargs = item.kwargs or {}
         if is_quoted:
             kwargs = {name: _unquoted(value) for name, value in kwargs.items()}
-        arguments = msgspec.json.encode(kwargs).decode("utf-8", "replace")
+        arguments = values.flat(msgspec.json.encode(kwargs)).decode("utf-8", "replace")
         return said, (Action(call_id=item.tool_call_id or None, tool=item.function or "", arguments=arguments),)
     content = item.content or ""
     if item.class_ == "code_action":

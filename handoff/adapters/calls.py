@@ -73,9 +73,7 @@ def arguments_of(raw: msgspec.Raw) -> tuple[str, bool]:
         return text, not is_object(text)
     if data in (b"null", b""):
         return "{}", False
-    if b"\n" in data:
-        data = msgspec.json.format(data, indent=-1)  # the file is written with indents; the call was not
-    return data.decode("utf-8", "replace"), data[:1] != b"{"
+    return values.flat(data).decode("utf-8", "replace"), data[:1] != b"{"
 
 
 def native(calls: list[Call]) -> tuple[Action, ...]:

@@ -103,7 +103,7 @@ class Counts(msgspec.Struct, gc=False):
     cache_creation_input_tokens: Any = None
     cache_read_input_tokens: Any = None
     output_tokens: Any = None
-    cache_creation: Repeated = NOTHING
+    cache_creation: Unhoused = NOTHING
     iterations: Repeated = NOTHING
     server_tool_use: Repeated = NOTHING
     service_tier: Upkeep = NOTHING
@@ -197,6 +197,10 @@ class Copy(msgspec.Struct, gc=False, rename="camel"):
     original_file: Any = None
     user_modified: Any = None
     return_code_interpretation: Any = None
+    duration_ms: Any = None
+    total_duration_ms: Any = None
+    total_tokens: Any = None
+    total_tool_use_count: Any = None
 
 
 class Prompt(msgspec.Struct, gc=False):
@@ -491,10 +495,16 @@ class Thread:
             self.record.lost("$.toolUseResult.originalFile")
             if isinstance(copy.file_path, str):
                 self._note_fact("originals", copy.file_path[:300], _blob_id(copy.original_file))
-        if copy.user_modified is True:
-            self.record.lost("$.toolUseResult.userModified")
-        if copy.return_code_interpretation:
-            self.record.lost("$.toolUseResult.returnCodeInterpretation")
+        for name, value in (
+            ("userModified", copy.user_modified),
+            ("returnCodeInterpretation", copy.return_code_interpretation),
+            ("durationMs", copy.duration_ms),
+            ("totalDurationMs", copy.total_duration_ms),  # of a subagent, as the following
+            ("totalTokens", copy.total_tokens),
+            ("totalToolUseCount", copy.total_tool_use_count),
+        ):
+            if value:
+                self.record.lost(f"$.toolUseResult.{name}")
 
     def text_of(self, content: str | list[Block] | Block | None) -> str:
         """A content as text."""

@@ -53,6 +53,21 @@ class Response(msgspec.Struct, gc=False):
     service_tier: Upkeep = NOTHING
 
 
+class Reply(msgspec.Struct, gc=False):
+    """The message of a choice: version 1 copies its content into the conversation, and nothing else."""
+
+    reasoning_content: str | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """One of ``choices``; there is never more than one."""
+
+    message: Reply
+
+
+_CHOICES = msgspec.json.Decoder(list[Choice])
+
+
 class Extra(msgspec.Struct, gc=False):
     """``extra`` of a message."""
 
@@ -225,6 +240,17 @@ class MiniSweAgent:
         )
 
 
+def _thought(response: Response) -> str:
+    """Reasoning that only the provider's answer holds. Most have none, so they are not decoded."""
+    choices = bytes(response.choices)
+    if b'"reasoning_content"' not in choices:
+        return ""
+    try:
+        return next((choice.message.reasoning_content or "" for choice in _CHOICES.decode(choices)), "")
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+
+
 def _read(messages: list[Turn], talk: Conversation) -> Outcome:
     outcome = Outcome()
     is_native = is_last_command = False
@@ -238,7 +264,7 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
             response = extra.response or Response()
             talk.reply(
                 said,
-                thought=turn.reasoning_content or "",
+                thought=turn.reasoning_content or _thought(response),
                 actions=actions,
                 model=response.model,
                 usage=values.usage(response.usage),

@@ -218,7 +218,7 @@ def is_given(raw: msgspec.Raw) -> bool:
 
 def json_text(value: object, record: Record) -> str:
     """``value`` as JSON. What it holds unparsed may hold bytes that are no UTF-8: they are replaced and counted."""
-    data = msgspec.json.encode(value)
+    data = values.flat(msgspec.json.encode(value))
     try:
         return data.decode()
     except UnicodeDecodeError:

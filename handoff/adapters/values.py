@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -153,6 +154,11 @@ def unquoted(raw: msgspec.Raw | bytes | None) -> bytes:
     return quoted(data).encode().strip() if data[:1] == b'"' else data
 
 
+def flat(data: bytes) -> bytes:
+    """JSON without the indents of the file that holds it; in one line already, it stays as it is."""
+    return msgspec.json.format(data, indent=-1) if b"\n" in data else data
+
+
 def claim(value: Any) -> bool | None:
     """Whether the task's tests passed, as data sets write it: a boolean, 0 or 1, or either as text."""
     if isinstance(value, str):
@@ -161,8 +167,10 @@ def claim(value: Any) -> bool | None:
 
 
 def tool_definitions(raw: msgspec.Raw | bytes | None) -> str | None:
-    """A list of tool definitions as text, kept as a list or as its text; ``None`` when it is none."""
+    """A list of tool definitions as text in one line, kept as a list or as its text; ``None`` when it is none."""
     data = unquoted(raw)
+    with suppress(msgspec.DecodeError, RecursionError):
+        data = flat(data)
     return data.decode("utf-8", "replace") if data[:1] == b"[" and data != b"[]" else None
 
 

@@ -302,9 +302,10 @@ class SourceFile:
 
     def _small_array(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         data = file.read()
+        array = data.removeprefix(_BOM)
         self.framing = "array"
         try:
-            items = msgspec.json.decode(data.removeprefix(_BOM), type=list[msgspec.Raw])
+            items = msgspec.json.decode(array, type=list[msgspec.Raw])
         except (msgspec.DecodeError, RecursionError):
             first = data.split(b"\n", 1)[0]
             file.seek(0)
@@ -316,9 +317,9 @@ class SourceFile:
         self._read(data)
         if not items:
             yield self._damage("The array is empty.", "Leave the file out.", head=data)
-        elif not any(memoryview(item)[:1] in (b"{", b"[") for item in items):
+        elif not any(bytes(memoryview(item)[:1]) in b"{[" for item in items):
             yield self._damage("The array holds no objects.", _NO_LOG, head=data)
-        elif is_event(first_item(data[:_PEEK]) or first_item(data)):
+        elif is_event(first_item(array[:_PEEK]) or first_item(array)):
             self.framing = "json"
             yield self._record(data, 1, sha256=self.sha256)
         else:
@@ -449,7 +450,7 @@ def _looks_like_object(line: bytes) -> bool:
 def _line_values(first: bytes, more: bytes) -> list[Line]:
     """The first few lines as values, as far as they are whole."""
     found = []
-    for line in (first, *more.split(b"\n")[:-1][:5]):
+    for line in (first.removeprefix(_BOM), *more.split(b"\n")[:-1][:5]):
         if len(line) > _LONG_LINE:
             continue
         try:

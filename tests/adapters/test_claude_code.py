@@ -355,6 +355,17 @@ def test_a_side_file_names_the_session_it_belongs_to() -> None:
     assert json.loads(session.run().source)["subagents"] == {"c1": "7c1d2e3"}
 
 
+def test_what_only_the_copy_of_a_result_says_is_told() -> None:
+    """How long it took and what a subagent spent have no place; what it repeats is no loss."""
+    session = begun()
+    session.reply("m1", use("c1", "Agent", prompt="Look."))
+    session.user([answer("c1", "done")], toolUseResult={"content": "done", "totalTokens": 900, "totalDurationMs": 7})
+    record = session.record()
+    convert(record)
+    told = {path for path, reason in record.losses() if reason is None}
+    assert told == {"$.toolUseResult.totalTokens", "$.toolUseResult.totalDurationMs"}
+
+
 def test_a_worker_that_only_wrote_a_summary_is_no_run() -> None:
     """T20."""
     session = Writing(isSidechain=True, agentId="acompact-f46190")

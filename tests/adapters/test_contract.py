@@ -71,6 +71,19 @@ def test_conversion_is_deterministic_and_survives_encoding(name: str, record: Re
 
 
 @each
+def test_the_layout_of_the_file_is_no_part_of_the_run(name: str, record: Record) -> None:
+    """Indents, and lines that end as Windows ends them, are in no argument and no tool definition."""
+    if record.form == "lines":
+        layouts = [record.data, record.data.replace(b"\n", b"\r\n")]
+    elif record.form == "json":
+        layouts = [msgspec.json.format(record.data, indent=indent) for indent in (1, 4)]
+    else:
+        pytest.skip("text has no layout")
+    first, second = (convert(copy_of(record, data)) for data in layouts)
+    assert first == second
+
+
+@each
 def test_every_action_has_its_observation_and_orphans_come_last(name: str, record: Record) -> None:
     for step in steps_of(record):
         answers = [seen for seen in step.observations if not seen.is_orphan]

@@ -179,6 +179,14 @@ class TestMiniSweAgent:
         step = read("mini_swe_agent/v2.traj.json").steps[0]
         assert [seen.text for seen in step.observations] == ["x = 1\n" * 80, "pager\ntests\n"]
 
+    @pytest.mark.parametrize("name", ["v1", "v2"])
+    def test_reasoning_that_only_the_providers_answer_holds_is_the_thought(self, name: str) -> None:
+        """T15: version 1 copies the content alone into the conversation."""
+        value = json.loads((FIXTURES / f"mini_swe_agent/{name}.traj.json").read_text())
+        reply = next(message for message in value["messages"] if message["role"] == "assistant")
+        reply["extra"]["response"]["choices"][0]["message"]["reasoning_content"] = "It rounds down."
+        assert convert(Record(json.dumps(value).encode())).steps[0].thought == "It rounds down."
+
     def test_a_timeout_has_no_exit_code_and_is_an_error(self) -> None:
         """T16: -1 is no exit code."""
         seen = read("mini_swe_agent/v2.traj.json").steps[1].observations[0]

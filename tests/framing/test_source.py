@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import json
+import lzma
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,6 +51,10 @@ LINE = json.dumps(ROW).encode()
         ),
         (json.dumps([ROW, ROW]).encode()[:-30], "array", [(1, "record"), (2, "damaged")]),
         (b"[]", "array", [(1, "damaged")]),
+        (b"[1, 2, null]", "array", [(1, "damaged")]),
+        (b"[1, {}]", "array", [(1, "record"), (2, "record")]),
+        (b"[{}" + b"," * 100_000, "array", [(1, "record"), (2, "damaged")]),
+        (b"[{},,{}]", "array", [(1, "record"), (2, "damaged")]),
         (b"  \n", "unknown", [(1, "damaged")]),
         (b"# notes", "unknown", [(1, "damaged")]),
         (LINE.decode().encode("utf-16"), "unknown", [(1, "damaged")]),
@@ -62,12 +68,58 @@ def test_framing_is_decided_by_content(tmp_path: Path, data: bytes, framing: str
     assert source.sha256 == hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.parametrize(
+    ("data", "problem", "remedy"),
+    [
+        ("é".encode("utf-16"), "UTF-16", "Save it as UTF-8"),
+        (bz2.compress(LINE), "bzip2", "Unpack it"),
+        (lzma.compress(LINE), "xz", "Unpack it"),
+        (b"run.json".ljust(257, b"\0") + b"ustar\x0000", "tar archive", "Unpack it"),
+        (b"PK\x05\x06".ljust(22, b"\0"), "empty zip", "Leave it out"),
+        (b"# notes", "not JSON", "the agent's own log"),
+        (b"[1, 2]", "no objects", "the agent's own log"),
+    ],
+)
+def test_what_is_not_read_is_named_with_what_to_do(tmp_path: Path, data: bytes, problem: str, remedy: str) -> None:
+    _, (item,) = read(tmp_path, data)
+    assert isinstance(item, Damaged)
+    assert problem in item.error.problem
+    assert remedy in item.error.remedy
+
+
 def test_a_session_of_lines_is_one_record(tmp_path: Path) -> None:
     line = json.dumps({"type": "response_item", "payload": {}}).encode()
     _, (item,) = read(tmp_path, line + b"\n" + line)
     assert isinstance(item, Record)
     assert item.form == "lines"
     assert [(row.line, row.data) for row in item.rows()] == [(1, line), (2, line)]
+
+
+SESSION = [{"type": "response_item", "payload": {"number": n}} for n in range(3)]
+EVENTS = [{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "Done."}]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LINE,
+        LINE + b"\n" + LINE,
+        json.dumps(ROW, indent=2).encode(),
+        json.dumps([ROW, ROW]).encode(),
+        json.dumps(EVENTS).encode(),
+        json.dumps(EVENTS, indent=2).encode(),
+        json.dumps(SESSION[0]).encode(),
+        b"\n".join(json.dumps(row).encode() for row in SESSION),
+        json.dumps({"checkpoint_id": 1, "session_id": 2, "files_touched": []}).encode(),
+    ],
+)
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path, data: bytes) -> None:
+    def look(data: bytes) -> tuple[str, list[tuple[str, int]]]:
+        source, items = read(tmp_path, data)
+        return source.framing, [(item.form, item.position) for item in items if isinstance(item, Record)]
+
+    assert look(b"\xef\xbb\xbf" + data) == look(data)
+    assert look(data.replace(b"\n", b"\r\n")) == look(data)
 
 
 def test_parquet_rows_are_records(tmp_path: Path) -> None:
