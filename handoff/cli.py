@@ -172,8 +172,8 @@ def ingest(
     if branch:
         if len(paths) > 1:
             raise InputError("--branch reads one repository at a time; name one folder")
-        places = {place: repo for repo, place in mapping.items()}
-        repo = places.get(str(paths[0].resolve())) or repository_name(paths[0])
+        names = {place: repo for repo, place in mapping.items()}
+        repo = names.get(str(paths[0].resolve())) or repository_name(paths[0])
         name = shard or shard_name("-".join((repo.rpartition("/")[2], *branch)).replace(".", "-"))[:100]
         wanted = _text(task) if task else None
         print_branches(corpus.add_branches(project, name, paths[0], branch, repo=repo, base=base, task=wanted))
@@ -182,7 +182,10 @@ def ingest(
             problem = "no files in it; name a folder that holds some (hidden names are passed over)"
             raise InputError(f"{paths[0]}: {problem}")
         name = shard or shard_name(paths[0].resolve().name)
-        project.add_shard(name, tuple(str(path.absolute()) for path in paths), mapping)
+        places = tuple(str(path.absolute()) for path in paths)
+        if not shard:
+            project.check_free(name, places)
+        project.add_shard(name, places, mapping)
     with progress() as report:
         advance = report("reading records (KiB)")
         corpus.raw_trajectories(project, name, lambda done, total: advance(done >> 10, total >> 10))

@@ -178,6 +178,17 @@ class Project:
         )
         write_file(self.inbox / f"{name}{SHARD_FILE}", msgspec.json.format(msgspec.json.encode(source)))
 
+    def check_free(self, name: str, paths: tuple[str, ...]) -> None:
+        """``InputError`` when a shard of this name is read from files beside ``paths``: those would take its place."""
+        known = self.shards().get(name)
+        others = {stored_name(Path(path), self.root) for path in known.paths} if known is not None else set()
+        others -= {stored_name(Path(path), self.root) for path in paths}
+        if others:
+            raise InputError(
+                f"shard {name!r} is read from {min(others)}: give these files a shard of their own with --shard NAME, "
+                f"or replace that one with --shard {name}"
+            )
+
     def repositories(self, shard: str) -> Repositories:
         """The repositories a shard's trajectories may name."""
         return Repositories(self.git, self.mapping(shard))

@@ -95,6 +95,22 @@ def test_ingest_says_what_was_read_and_what_is_next(tmp_path: Path) -> None:
     assert f"handoff view {points(tmp_path / 'data')[0]['point_id']}" in result.stdout
 
 
+def test_a_shard_is_not_replaced_by_other_files_of_the_same_name(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    first, other = (
+        write(tmp_path / "a" / "runs" / "x.jsonl", row(1)),
+        write(tmp_path / "b" / "runs" / "x.jsonl", row(2)),
+    )
+    assert run("ingest", first.parent, "--data", data).exit_code == 0
+    said = refused("ingest", other.parent, "--data", data)
+    assert f"'runs' is read from {first.parent}" in said and "--shard NAME" in said
+    assert [r["file"] for r in Lake(data / "lake").rows("raw_trajectories")] == [str(first)]
+    assert run("ingest", other.parent, "--data", data, "--shard", "more").exit_code == 0
+    assert run("ingest", first.parent, other.parent, "--data", data).exit_code == 0
+    assert run("ingest", other.parent, "--data", data, "--shard", "runs").exit_code == 0
+    assert {r["file"] for r in Lake(data / "lake").rows("raw_trajectories", shard="runs")} == {str(other)}
+
+
 def test_a_second_ingest_changes_nothing(data: Path) -> None:
     before = {p: p.read_bytes() for p in sorted(data.rglob("*")) if p.is_file()}
     assert run("ingest", data.parent / "runs" / "a.jsonl", "--data", data).exit_code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, get_args
@@ -261,6 +262,20 @@ def test_folders_with_loops_links_pipes_and_hidden_names_are_walked(tmp_path: Pa
     assert [p.relative_to(folder).as_posix() for p in corpus.files([folder])] == ["a.jsonl", "b/rows.jsonl"]
 
 
+def test_folders_may_be_nested_deeper_than_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    depth = sys.getrecursionlimit() + 100
+    for _ in range(depth):  # step by step, up and down: the libraries that make and remove trees call themselves
+        Path("a").mkdir()
+        os.chdir("a")
+    Path("x.json").write_text("{}")
+    assert [path.name for path in corpus.files([tmp_path])] == ["x.json"]
+    Path("x.json").unlink()
+    for _ in range(depth):
+        os.chdir("..")
+        Path("a").rmdir()
+
+
 def test_a_path_that_does_not_exist_is_an_error_before_anything_is_written(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing"):
         ingest(lake, tmp_path / "nothing")
@@ -281,6 +296,27 @@ def test_an_unreadable_file_is_quarantined(lake: Lake, tmp_path: Path, monkeypat
     assert (report.trajectories, report.quarantined) == (1, 1)
     assert "Permission denied" in lake.rows("quarantine", shard="s")[0]["problem"]
     assert corpus.fingerprint([bad, good])
+
+
+def test_an_unreadable_folder_is_quarantined(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "in" / "bad"
+    bad.mkdir(parents=True)
+    write(bad / "hidden.jsonl", row())
+    write(tmp_path / "in" / "good.jsonl", row())
+    real = Path.iterdir
+
+    def refuse(self: Path) -> Any:
+        if self == bad:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    report = ingest(lake, tmp_path / "in")
+    assert (report.trajectories, report.quarantined) == (1, 1)
+    (told,) = lake.rows("quarantine", shard="s")
+    assert told["file"].endswith("in/bad")
+    assert told["problem"] == "The folder cannot be read: Permission denied."
+    assert corpus.fingerprint([tmp_path / "in"])
 
 
 def test_a_file_name_that_is_no_text_is_stored_readably(lake: Lake, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ _NOT_RUN = r"""<tool_use_error> | Sibling\ tool\ call\ errored | The\ user\ does
 """Answers of a harness that did not carry the call out."""
 
 _REFUSED = rf"""{_NOT_RUN}
-      | No\ replacement\ was\ performed | Invalid\ `?(?:insert_line|path|view_range|old_str)
+      | No\ replacement\ (?:was\ )?performed | Editor\ operation\ failed | aborted\ by\ user
+      | Invalid\ `?(?:insert_line|path|view_range|old_str)
       | The\ path\ .{{0,300}}\ (?:does\ not\ exist|is\ a\ directory|is\ not\ an\ absolute) | File\ already\ exists
       | (?:Error:\ |Warning:\ )?File\ '[^'\n]{{1,300}}'\ already\ exists | File\ \S{{1,300}}\ not\ found
       | File\ does\ not\ exist
@@ -38,12 +39,15 @@ _REFUSED = rf"""{_NOT_RUN}
       | Text\ (?:to\ replace\ )?not\ found | No\ file\ open | No\ edit\ history | No\ edits? \ ?to\ undo
       | String\ to\ replace\ not\ found | Found\ \d+\ (?:matches|occurrences)\ of\ | No\ changes\ (?:to\ make|made)
       | Could\ not\ find\ (?:the\ (?:exact\ )?text|oldText) | Multiple\ occurrences\ of\ old_str
-      | File\ has\ not\ been\ read\ yet | File\ has\ been\ (?:modified|unexpectedly) | Failed\ to\ (?:edit|write|find)
+      | File\ has\ not\ been\ read\ yet | File\ has\ been\ (?:modified|unexpectedly)
+      | Failed\ to\ (?:edit|write|find|apply) | The\ tool\ execution\ failed\ with\ the\ following\ error
+      | Ran\ into\ .{{1,300}}\ while\ trying\ to\ (?:read|write) | writing\ outside\ of\ the\ project
       | File\ must\ be\ within | Path\ must\ be\ within | Error\ (?:writing|reading|editing|creating)\b
-      | The\ SEARCH\ block | Unable\ to\ (?:find|read|apply) | EISDIR | ENOENT | EACCES | No\ such\ file
+      | Th(?:e|is)\ SEARCH\ block | The\ LLM\ did\ not\ conform\ to\ the\ edit\ format
+      | Unable\ to\ (?:find|read|apply) | EISDIR | ENOENT | EACCES | No\ such\ file
       | Permission\ denied | (?:error:\ )?patch\ (?:failed|does\ not\ apply) | Invalid\ patch
       | apply_patch\ verification\ failed | (?:start_line|end_line|line)\ must\ be
-      | Usage:\ (?:edit|open|insert|goto|set_cursors|create)\b | end_line\ must\ be"""
+      | [Uu]sage:\ (?:edit|open|insert|goto|set_cursors|create|str_replace_editor)\b | end_line\ must\ be"""
 """Answers of an editor that changed nothing."""
 
 _PREFIX = r"\A\s*(?:(?:ERROR|Error|error|OBSERVATION):?\s*|<error>\s*){0,4}"

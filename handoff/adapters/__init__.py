@@ -138,7 +138,7 @@ def read_record(path: Path, position: int) -> Found:
     if not path.exists():
         raise InputError(f"{label(path)}: no such file; check the path")
     if path.is_dir() and not event_files(path):
-        raise InputError(f"{label(path)}: a folder; name one file of it")
+        raise InputError(f"{label(path)}: a folder; name a file or a folder of events in it, or a branch with --branch")
     count = last = 0
     source = SourceFile(path)
     for item in source:

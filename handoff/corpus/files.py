@@ -18,7 +18,8 @@ _AIDER = ".aider.chat.history"
 def files(paths: Sequence[Path]) -> Iterator[Path]:
     """The regular files at ``paths``, folders walked in name order.
 
-    A folder that holds one event a file stands for itself: it is one recording. Hidden names (but for Aider's
+    A folder that holds one event a file stands for itself: it is one recording; so does one that cannot be read, so
+    that it is reported. Hidden names (but for Aider's
     chat history, which is hidden by default), links to folders (which may form loops) and anything that is no
     regular file are passed over inside a folder; a path given by name that does not exist is an ``InputError``.
     """
@@ -39,12 +40,13 @@ def fingerprint(paths: Sequence[Path]) -> str:
     """A hash of the files' content, whatever they are called; an unreadable file counts by its name."""
     digests = []
     for path in files(paths):
-        for file_path in event_files(path) if path.is_dir() else [path]:
-            try:
-                with file_path.open("rb") as file:
+        place = path
+        try:
+            for place in event_files(path) if path.is_dir() else [path]:
+                with place.open("rb") as file:
                     digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-            except OSError:
-                digests.append("unreadable " + label(file_path))
+        except OSError:
+            digests.append("unreadable " + label(place))
     return identify("i", "content", *sorted(digests))
 
 
@@ -57,22 +59,27 @@ def size_of(path: Path) -> int:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    events = set(event_files(folder))
-    if events:
-        yield folder
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return
-    for entry in entries:
-        if (entry.name.startswith(".") and not entry.name.startswith(_AIDER)) or entry in events:
+    waiting = [folder]
+    while waiting:
+        place = waiting.pop()
+        if not place.is_dir():
+            yield place
             continue
         try:
-            mode = entry.stat().st_mode
-        except OSError:  # a dangling link, or a loop of links
+            events, entries = set(event_files(place)), sorted(place.iterdir(), reverse=True)
+        except OSError:
+            yield place
             continue
-        if stat.S_ISDIR(mode):
-            if not entry.is_symlink():
-                yield from _walk(entry)
-        elif stat.S_ISREG(mode):
-            yield entry
+        if events:
+            yield place
+        waiting += [entry for entry in entries if entry not in events and _is_walked(entry)]
+
+
+def _is_walked(entry: Path) -> bool:
+    if entry.name.startswith(".") and not entry.name.startswith(_AIDER):
+        return False
+    try:
+        mode = entry.stat().st_mode
+    except OSError:  # a dangling link, or a loop of links
+        return False
+    return stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and not entry.is_symlink())

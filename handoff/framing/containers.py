@@ -134,13 +134,13 @@ def _zstandard_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: in
 
 
 def event_files(folder: Path) -> list[Path]:
-    """The files of a folder that holds one event a file, in the order of their numbers; empty when it does not."""
+    """The files of a folder that holds one event a file, in the order of their numbers; empty when it does not.
+
+    ``OSError`` when the folder cannot be read.
+    """
     found = []
-    try:
-        for entry in folder.iterdir():
-            match = _EVENT.match(entry.name)
-            if match and entry.is_file() and not entry.is_symlink():
-                found.append((int(match[1][:18]), entry.name, entry))
-    except OSError:
-        return []
+    for entry in folder.iterdir():
+        match = _EVENT.match(entry.name)
+        if match and entry.is_file() and not entry.is_symlink():
+            found.append((int(match[1][:18]), entry.name, entry))
     return [path for _, _, path in sorted(found)]

@@ -109,9 +109,9 @@ class SourceFile:
             with BufferedReader(self.path.open("rb", buffering=0), CHUNK) as file:
                 yield from self._records(file)
         except OSError as error:
-            yield self._damage(
-                f"The file cannot be read: {error.strerror or error}.", "Check its permissions.", head=b""
-            )
+            what = "folder" if self.path.is_dir() else "file"
+            problem = f"The {what} cannot be read: {error.strerror or error}."
+            yield self._damage(problem, "Check its permissions.", head=b"")
 
     def _records(self, file: BufferedReader[Any]) -> Iterator[Record | Damaged]:
         head = file.peek(_PEEK)[:_PEEK]

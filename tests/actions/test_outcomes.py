@@ -45,6 +45,17 @@ EDIT = call("str_replace_editor", command="str_replace", path="a.py", old_str="x
         ("The user denied this operation.", True),
         ("Action rejected: no", True),
         ("ERROR:\nNo replacement was performed, old_str", True),
+        ("Editor operation failed: No replacement performed: text not found in a.py.", True),
+        ("No replacement performed: multiple occurrences of text found in a.py.", True),
+        ("The tool execution failed with the following error:\n<error>\nThe SEARCH block…\n</error>", True),
+        ("This SEARCH block failed to exactly match lines in a.py", True),
+        ("The LLM did not conform to the edit format.", True),
+        ("Ran into [Errno 13] Permission denied while trying to write to /a.py", True),
+        ("aborted by user after 3.2s", True),
+        ("Failed to apply patch", True),
+        ("writing outside of the project; rejected by user approval settings", True),
+        ("usage: edit [-h] search replace [replace-all]\nedit: error: unrecognized arguments", True),
+        ("[File: /a.py (3 lines total)]\n1:usage: edit [-h]\n2:aborted by user\n3:The LLM did not conform", False),
     ],
 )
 def test_an_edit_did_not_happen_only_on_positive_evidence(text: str, expected: bool) -> None:
