@@ -19,9 +19,9 @@ def files(paths: Sequence[Path]) -> Iterator[Path]:
     """The regular files at ``paths``, folders walked in name order.
 
     A folder that holds one event a file stands for itself: it is one recording; so does one that cannot be read, so
-    that it is reported. Hidden names (but for Aider's
-    chat history, which is hidden by default), links to folders (which may form loops) and anything that is no
-    regular file are passed over inside a folder; a path given by name that does not exist is an ``InputError``.
+    that it is reported. Passed over inside a folder are hidden names (but for Aider's chat history, which is hidden
+    by default), links to folders (which may form loops), links to files outside the folder (which would show what
+    nobody offered) and anything that is no regular file. A path given by name that does not exist is an ``InputError``.
     """
     for path in paths:
         try:
@@ -59,6 +59,7 @@ def size_of(path: Path) -> int:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    root = folder.resolve()
     waiting = [folder]
     while waiting:
         place = waiting.pop()
@@ -72,14 +73,16 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if events:
             yield place
-        waiting += [entry for entry in entries if entry not in events and _is_walked(entry)]
+        waiting += [entry for entry in entries if entry not in events and _is_walked(entry, root)]
 
 
-def _is_walked(entry: Path) -> bool:
+def _is_walked(entry: Path, root: Path) -> bool:
     if entry.name.startswith(".") and not entry.name.startswith(_AIDER):
         return False
     try:
         mode = entry.stat().st_mode
     except OSError:  # a dangling link, or a loop of links
         return False
-    return stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and not entry.is_symlink())
+    if entry.is_symlink():
+        return stat.S_ISREG(mode) and entry.resolve().is_relative_to(root)
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)

@@ -37,7 +37,6 @@ _MISSING = {
 }
 
 
-
 class _Run(NamedTuple):
     """A run with its rendered steps."""
 

@@ -203,3 +203,16 @@ def test_the_hidden_history_of_aider_is_found_in_a_folder(tmp_path: Path) -> Non
     _, (item,) = read(found)
     assert isinstance(item, Record)
     assert item.form == "text"
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    """A corpus from elsewhere may hold ``runs.jsonl -> /etc/passwd``; quarantine would show how it begins."""
+    (tmp_path / "secret").write_text("s")
+    runs = tmp_path / "runs"
+    (runs / "deeper").mkdir(parents=True)
+    (runs / "real.json").write_text("{}")
+    (runs / "deeper" / "inside.json").symlink_to("../real.json")
+    (runs / "outside.json").symlink_to(tmp_path / "secret")
+    (runs / "folder").symlink_to(tmp_path)
+    assert list(corpus.files([runs])) == [runs / "deeper" / "inside.json", runs / "real.json"]
+    assert list(corpus.files([runs / "outside.json"])) == [runs / "outside.json"]  # named by the user himself
