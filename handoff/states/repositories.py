@@ -39,6 +39,8 @@ from handoff.states.objects import (
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
 _CACHED_TREES = 65_536
+_KEPT_BLOBS = 1_000
+_KEPT_BLOB = 32_768
 TRUSTED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 """For a folder that the caller named: its owner need not be the current user."""
 
@@ -231,6 +233,7 @@ class Repository:
         self.name = name or git_dir.stem
         self._contents: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, Entries] = {EMPTY_TREE: {}}
+        self._blobs: dict[str, bytes] = {}
 
     def __enter__(self) -> Repository:
         return self
@@ -282,11 +285,19 @@ class Repository:
         return head[0].decode(), head[1].decode(), body
 
     def blob(self, id_: str) -> bytes:
-        """The content of one blob."""
+        """The content of one blob. Small ones are kept: the same files are read at every point of a run."""
+        known = self._blobs.get(id_)
+        if known is not None:
+            return known
         found = self.find(id_)
         if found is None or found[1] != "blob":
             raise StateError(f"blob {id_} is missing in {self.git_dir}; fetch the repository again")
-        return found[2]
+        body = found[2]
+        if len(body) <= _KEPT_BLOB:
+            if len(self._blobs) >= _KEPT_BLOBS:
+                self._blobs.clear()
+            self._blobs[id_] = body
+        return body
 
     def entries(self, tree: str) -> Entries:
         """One level of a tree. ``StateError`` when it is missing or unsafe."""
