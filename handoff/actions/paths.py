@@ -48,6 +48,7 @@ class _Facts(msgspec.Struct):
 
     cwd: str | None = None
     cwds: list[str] = []
+    inferred_root: str | None = None
 
 
 _facts = msgspec.json.Decoder(_Facts).decode
@@ -63,6 +64,8 @@ def context_of(format: str, source: str = "{}") -> Context:
     except msgspec.DecodeError:  # facts of other types
         return context
     folder = posixpath.normpath(facts.cwd or (facts.cwds[0] if len(facts.cwds) == 1 else "") or "/")
+    if facts.inferred_root:
+        return msgspec.structs.replace(context, prefixes=(facts.inferred_root,))
     if not folder.startswith("/") or _NOT_A_ROOT.match(folder) is not None or resolve(folder, context) != folder:
         return context
     return msgspec.structs.replace(context, prefixes=(folder,))

@@ -34,6 +34,7 @@ from handoff.adapters.openhands_events import OpenHandsEvents
 from handoff.adapters.openhands_output import OpenHandsOutput
 from handoff.adapters.openhands_sdk import OpenHandsSdk
 from handoff.adapters.pi import Pi
+from handoff.adapters.roots import rooted
 from handoff.adapters.sweagent import SweAgent
 from handoff.errors import InputError, RecordError
 from handoff.framing import Damaged, Record, SourceFile, label
@@ -91,7 +92,7 @@ def convert(record: Record) -> Sequence[Trajectory]:
     try:
         adapter = recognise(record)
         record.forget()
-        return adapter.trajectories(record)
+        return [rooted(run) for run in adapter.trajectories(record)]
     except (msgspec.DecodeError, RecursionError) as error:
         raise malformed(error) from error
 

@@ -17,7 +17,7 @@ from handoff.identity import identify
 from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
-    "raw_trajectories": "4",
+    "raw_trajectories": "5",
     "repository_states": "2",
     "quality_signals": "1",
     "injected_handoffs": "2",
