@@ -54,9 +54,6 @@ _STOPS = ("end_turn", "tool_use", "stop_sequence")
 """Why replies end when nothing is wrong: it shows in what they hold."""
 _TOO_LONG = re.compile(r"prompt is too long|context (?:window|limit)", re.IGNORECASE)
 
-_STRENGTH: tuple[Boundary, ...] = ("agent_switch", "resume", "compaction", "rollback")
-"""What stands when several things happened after one step: the last of these."""
-
 _MOST_FACTS = 200
 
 _WORKERS = ("acompact-", "aprompt_suggestion-")
@@ -579,27 +576,21 @@ class Thread:
     def _replay(self, talk: Conversation) -> None:
         """Everything into ``talk``, in order."""
         model: str | None = None
-        strength = -1
         is_left = False
-
-        def mark(kind: Boundary) -> int:
-            if (place := _STRENGTH.index(kind)) > strength:
-                talk.boundary(kind)
-            return max(place, strength)
-
         for event in self._events:
             if isinstance(event, str):
-                is_left = is_left or event == "resume"
-                strength = strength if event == "resume" else mark(event)
+                if event == "resume":
+                    is_left = True
+                else:
+                    talk.boundary(event)
                 continue
             if is_left and (isinstance(event, _Reply) or (isinstance(event, _Heard) and event.role == "user")):
-                strength = mark("resume")
+                talk.boundary("resume")
                 is_left = False
             if isinstance(event, _Reply):
                 if model and event.model and event.model != model:
-                    mark("agent_switch")
+                    talk.boundary("agent_switch")
                 model = event.model or model
-                strength = -1
                 event.into(talk)
             elif isinstance(event, _Result):
                 event.into(talk)
