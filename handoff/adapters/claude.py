@@ -55,6 +55,8 @@ _STOPS = ("end_turn", "tool_use", "stop_sequence")
 _TOO_LONG = re.compile(r"prompt is too long|context (?:window|limit)", re.IGNORECASE)
 
 _MOST_FACTS = 200
+_MOST_EDITS = 5_000
+"""Edits of one run whose file is named as the tool found it."""
 
 _WORKERS = ("acompact-", "aprompt_suggestion-")
 """Beginnings of the ids of the client's own side conversations."""
@@ -348,10 +350,10 @@ class Thread:
             self._note_fact("versions", line.version[:60], True)
         self.session = line.session_id or self.session
 
-    def _note_fact(self, name: str, key: str, value: str | bool) -> None:
+    def _note_fact(self, name: str, key: str, value: str | bool, most: int = _MOST_FACTS) -> None:
         """One more of a kind of facts; the first of a key stands."""
         known = self.facts.setdefault(name, {})
-        if len(known) < _MOST_FACTS:
+        if len(known) < most:
             known.setdefault(key, value)
 
     # -- the model
@@ -492,6 +494,8 @@ class Thread:
             self.record.lost("$.toolUseResult.originalFile")
             if isinstance(copy.file_path, str):
                 self._note_fact("originals", copy.file_path[:300], _blob_id(copy.original_file))
+            if call_id:
+                self._note_fact("before", call_id[:100], _blob_id(copy.original_file), _MOST_EDITS)
         for name, value in (
             ("userModified", copy.user_modified),
             ("returnCodeInterpretation", copy.return_code_interpretation),

@@ -18,7 +18,7 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "5",
-    "repository_states": "2",
+    "repository_states": "3",
     "quality_signals": "1",
     "injected_handoffs": "2",
     "view_renderings": "2",

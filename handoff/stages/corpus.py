@@ -1,8 +1,8 @@
-"""Files → ``sources``, ``raw_trajectories``, ``steps``, ``quarantine`` → ``repository_states``."""
+"""Files → ``sources``, ``raw_trajectories``, ``steps``, ``quarantine`` → ``repository_states``, ``state_verdicts``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from handoff.identity import identify
 from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
+from handoff.stages.states import branch_replay, without_repository
 from handoff.states.branches import read_branch
-from handoff.states.commits import commit_states
 from handoff.states.replay import replay_all
 from handoff.states.repositories import Repositories, Repository
+from handoff.states.verdict import Replay
 from handoff.trajectory import Trajectory
 
 Progress = Callable[[int, int], None]
@@ -81,7 +82,8 @@ def repository_states(project: Project, shard: str) -> Written:
     """Replay every trajectory of a shard on its base commit: one pass per repository.
 
     A trajectory whose repository is not given, missing or lacks the commit gets one ``unverifiable`` row per
-    step that says why; it still has handoff points, but nobody can be started from them.
+    step that says why; it still has handoff points, but nobody can be started from them. The verdicts on whole runs,
+    table ``state_verdicts``, are written before, so that a partition of states on disk means that both are complete.
     """
     with project.repositories(shard) as repositories:
         opened = _Opened(repositories, project.lake.rows("raw_trajectories", _HEAD, shard=shard))
@@ -94,7 +96,11 @@ def repository_states(project: Project, shard: str) -> Written:
         )
         if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
             return current
-        return project.lake.write("repository_states", _state_rows(project, shard, opened), inputs=inputs, shard=shard)
+        found = _replays(project, shard, opened)
+        in_order = [found[id_] for id_ in opened.order]
+        project.lake.write("state_verdicts", (run.verdict_row() for run in in_order), inputs=inputs, shard=shard)
+        rows = (row for run in in_order for row in run.rows())
+        return project.lake.write("repository_states", rows, inputs=inputs, shard=shard)
 
 
 _HEAD = ("trajectory_id", "repo", "base_commit", "format")
@@ -141,38 +147,18 @@ class _Opened:
         ]
 
 
-def _state_rows(project: Project, shard: str, opened: _Opened) -> Iterator[dict[str, Any]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
+def _replays(project: Project, shard: str, opened: _Opened) -> dict[str, Replay]:
+    """Every run of the shard, by id."""
+    found: dict[str, Replay] = {}
     for repository, ids in opened.stores.values():
         for replayed in replay_all(_runs(project, shard, set(ids) - opened.branches), repository):
-            rows[replayed.trajectory_id] = list(replayed.rows())
+            found[replayed.trajectory_id] = replayed
         for id_, trajectory in _runs(project, shard, opened.branches & set(ids)):
-            rows[id_] = _branch_rows(id_, trajectory, repository)
+            found[id_] = branch_replay(trajectory, id_, repository)
     for id_, trajectory in corpus.trajectories(project.lake, shard, opened.missing):
-        rows[id_] = list(_unverifiable(id_, trajectory, opened.missing[id_]))
-    for id_ in opened.order:
-        yield from rows[id_]
+        found[id_] = without_repository(trajectory, id_, opened.missing[id_])
+    return found
 
 
 def _runs(project: Project, shard: str, ids: Collection[str]) -> Iterable[tuple[str, Trajectory]]:
     return corpus.trajectories(project.lake, shard, ids) if ids else ()
-
-
-def _branch_rows(id_: str, trajectory: Trajectory, repository: Repository) -> list[dict[str, Any]]:
-    try:
-        return list(commit_states(trajectory, id_, repository))
-    except StateError as error:
-        return list(_unverifiable(id_, trajectory, str(error)))
-
-
-def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dict[str, Any]]:
-    for step in range(len(trajectory.steps) + 1):
-        yield {
-            "trajectory_id": id_,
-            "step": step,
-            "repo": trajectory.repo,
-            "commit": None,
-            "tree": None,
-            "status": "unverifiable",
-            "reason": reason,
-        }

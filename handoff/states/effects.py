@@ -44,10 +44,11 @@ from handoff.states.importer import FileState
 from handoff.states.objects import text_path
 from handoff.states.patches import apply_patch
 from handoff.states.stream import stream_edit
+from handoff.states.versions import EVERYTHING, Versions, is_covered
 from handoff.states.working import WorkingFiles
 
-EVERYTHING = ""
-"""The path that stands for any file, in the set of unknown ones."""
+__all__ = ["EVERYTHING", "Effects"]
+
 _WRITES = re.compile(
     rb"""open\([^)\n]*,\s*(?:mode\s*=\s*)?['"][wax+rb]*[wax+][+b]*['"]|write_(?:text|bytes)\(|\.writelines?\(|shutil\.|"""
     rb"""os\.(?:rename|replace|remove|unlink|system)|subprocess|\bsed -i|writeFile"""
@@ -61,14 +62,29 @@ class Effects:
     def __init__(self, files: WorkingFiles) -> None:
         self.files = files
         self.unknown: dict[str, str] = {}
-        """Path → why. ``EVERYTHING``: any file may have changed."""
+        """File or folder → why. ``EVERYTHING``: any file may have changed."""
+        self.settled: set[str] = set()
+        """Files that are known again, although a folder above them is not."""
+        self.versions = Versions(files)
+        """What git holds beside the work tree."""
+        self.outside: dict[str, bytes | None] = {}
+        """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
+        self.has_run_programs = False
+        """Whether a program ran that may have made files which the state does not hold."""
+        self.doubtful: set[str] = set()
+        """Files that were written where something else may have been."""
         self._undo: dict[str, list[FileState]] = {}
-        self._index_differs = False
-        self._head_moved = False
 
     def is_unknown(self, path: str) -> bool:
         """Whether the content of ``path`` cannot be derived now."""
-        return EVERYTHING in self.unknown or path in self.unknown
+        return bool(self.unknown) and path not in self.settled and is_covered(path, self.unknown)
+
+    def settle(self, path: str, state: FileState) -> None:
+        """The content of a file is known (again): it is ``state``."""
+        self.files.set_state(path, state)
+        self.unknown.pop(path, None)
+        if self.unknown and is_covered(path, self.unknown):
+            self.settled.add(path)
 
     def carry_out(self, operation: Operation) -> None:
         """One operation. ``Misfit`` names the file in ``args[1]`` when there is one."""
@@ -121,7 +137,13 @@ class Effects:
         for path in paths or (".",):
             place = self.files.locate(path)
             if place is not None:  # the root is EVERYTHING
-                self.unknown.setdefault(place, reason)
+                self.forget_place(place, reason)
+
+    def forget_place(self, place: str, reason: str) -> None:
+        """The same for one file or folder that ``locate`` has found."""
+        self.unknown.setdefault(place, reason)
+        if self.settled:
+            self.settled = {path for path in self.settled if not is_covered(path, {place})}
 
     def _run_script(self, target: str) -> None:
         """A script the predecessor wrote and ran: when its text writes files, what it left is not known."""
@@ -144,7 +166,7 @@ class Effects:
             raise Misfit("the tool does not overwrite, and the file exists", place)
         self._remember(place)
         self.files.put(place, data)
-        self.unknown.pop(place, None)
+        self.settle(place, self.files.get(place))
 
     def _edit(self, path: str, change: Callable[[bytes], bytes], *, may_be_new: bool = False) -> None:
         place = self.files.locate(path)
@@ -187,11 +209,15 @@ class Effects:
         place = self.files.locate(path, follow_last=False)
         if not place:
             return
-        gone = [place] if self.files.get(place) is not None else list(self.files.below(place))
-        for item in gone:
-            self.files.set_state(item, None)
-            self.unknown.pop(item, None)
-        self.unknown.pop(place, None)
+        if self.files.exists(place):
+            self.settle(place, None)
+            return
+        for item in list(self.files.below(place)):
+            self.settle(item, None)
+        self.files.remove_folder(place)
+        for item in [item for item in self.unknown if item == place or item.startswith(f"{place}/")]:
+            del self.unknown[item]
+        self.settle(place, None)
 
     def _transfer(self, source: str, target: str, *, removes: bool) -> None:
         old = self.files.locate(source, follow_last=not removes)
@@ -217,14 +243,12 @@ class Effects:
             raise Misfit("the file to move or copy does not exist", old)
         for item, place in pairs:
             moved = self.files.get(item)
-            if self.is_unknown(item):
-                self.unknown.setdefault(place, self.unknown.get(item, "taken from a file that is unknown"))
-            else:
-                self.unknown.pop(place, None)
+            is_unknown, why = self.is_unknown(item), self.unknown.get(item, "taken from a file that is unknown")
             if removes:
-                self.files.set_state(item, None)
-                self.unknown.pop(item, None)
-            self.files.set_state(place, moved)
+                self.settle(item, None)
+            self.settle(place, moved)
+            if is_unknown:
+                self.forget_place(place, why)
 
     def _patch(self, patch: ApplyPatch) -> None:
         root = f"{patch.root}/" if patch.root else ""
@@ -250,21 +274,42 @@ class Effects:
 
     def _restore(self, paths: tuple[str, ...], ref: str) -> None:
         named = [place for path in paths if (place := self.files.locate(path)) is not None]
-        is_base = ref == "HEAD" and not self._head_moved and not self._index_differs
+        commit = self.versions.resolve(ref)
         touched = sorted({*self.files.differing, *(path for path in self.unknown if path != EVERYTHING)})
         for place in named:
             inside = [path for path in touched if path == place or place == "" or path.startswith(f"{place}/")]
-            if not is_base:
+            if commit != self.versions.head or self.versions.index.touched():
                 self.forget(f"restored from {ref}, whose content is not known", tuple(inside or [place]))
                 continue
             for path in inside:
                 if self.files.base(path) is not None:  # an untracked file stays
-                    self.files.set_state(path, self.files.base(path))
-                    self.unknown.pop(path, None)
+                    self.settle(path, self.files.base(path))
 
     def _vcs(self, verb: str) -> None:
         """Only what moves the place that a later restore takes its content from."""
-        if verb == "add":
-            self._index_differs = True
-        elif verb in ("commit", "reset", "switch", "checkout"):
-            self._head_moved = True
+        if verb in ("add", "commit", "reset", "switch", "checkout", "rm", "mv", "apply", "stash"):
+            self.versions.lose(f"git {verb} in a line that was not carried out")
+
+    # -- forks ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[object, ...]:
+        """The state now, for ``go_back``. Undo stacks are not part of it: no shell line touches them."""
+        files, folders = self.files.snapshot()
+        return (
+            files,
+            folders,
+            dict(self.unknown),
+            set(self.settled),
+            dict(self.outside),
+            self.versions.snapshot(),
+        )
+
+    def go_back(self, snapshot: tuple[object, ...]) -> None:
+        """The state of a snapshot, which stays usable."""
+        files, folders, unknown, settled, outside, versions = snapshot
+        self.files.go_back((files, folders))  # type: ignore[arg-type]
+        self.unknown.clear()
+        self.unknown.update(unknown)  # type: ignore[call-overload]
+        self.settled = set(settled)  # type: ignore[call-overload]
+        self.outside = dict(outside)  # type: ignore[call-overload]
+        self.versions.go_back(versions)  # type: ignore[arg-type]

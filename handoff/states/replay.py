@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
-
-import msgspec
 
 from handoff.actions import (
     Install,
@@ -38,69 +35,14 @@ from handoff.states.importer import Chain, FileState, write_chains
 from handoff.states.objects import object_id
 from handoff.states.patches import FilePatch, apply_file, parse_unified, stripped
 from handoff.states.repositories import Repository
+from handoff.states.verdict import Category, Divergence, OpaqueStep, Replay, Status, StepState, unverifiable
 from handoff.states.working import WorkingFiles
 from handoff.trajectory import Action, Observation, Step, Trajectory
-
-Status = Literal["verified", "divergent", "partial", "unverifiable"]
 
 _LISTED = 5
 """Files named in a reason."""
 _NO_OBSERVATION = Observation(missing="none")
 _PICKED_PATHS = re.compile(r"git diff\b[^|;&\n]*(?: -- |\s[\w./-]+\.\w+)")
-
-
-class Divergence(NamedTuple):
-    """A contradiction between the replay and the recording."""
-
-    step: int
-    """The step whose result is wrong: the last one that changed the file (0: the base itself)."""
-    path: str
-    problem: str
-    seen_at: int = 0
-    """The step where the recording shows it; n for the final patch."""
-
-
-class StepState(NamedTuple):
-    """One step's verdict and where its tree is: position in the trajectory's chain of distinct states."""
-
-    position: int
-    status: Status
-    reason: str
-
-
-class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """One trajectory's states. ``commits`` and ``trees`` are by step, 0 to n; ``None`` where there is no state."""
-
-    trajectory_id: str
-    repo: str | None
-    base: str | None
-    status: Status
-    """The verdict on the whole run."""
-    reason: str
-    commits: tuple[str | None, ...]
-    trees: tuple[str | None, ...]
-    statuses: tuple[Status, ...]
-    reasons: tuple[str, ...]
-    divergence: Divergence | None = None
-    checkpoints: int = 0
-    """Texts of files in the recording that agree with the state."""
-    full_reads: int = 0
-    """How many of those show a whole file."""
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Rows of table ``repository_states``, step 0 first."""
-        for step, (commit, tree, status, reason) in enumerate(
-            zip(self.commits, self.trees, self.statuses, self.reasons, strict=True)
-        ):
-            yield {
-                "trajectory_id": self.trajectory_id,
-                "step": step,
-                "repo": self.repo,
-                "commit": commit,
-                "tree": tree,
-                "status": status,
-                "reason": reason,
-            }
 
 
 def replay(
@@ -167,34 +109,28 @@ class _Draft:
                 if named
                 else "the recording names no base commit, and its patch pins none; give the commit"
             )
-            nothing = (None,) * count
-            unverified: Status = "unverifiable"
-            return Replay(
-                trajectory_id=self.trajectory_id,
-                repo=self.trajectory.repo,
-                base=None,
-                status="unverifiable",
-                reason=reason,
-                commits=nothing,
-                trees=nothing,
-                statuses=(unverified,) * count,
-                reasons=(reason,) * count,
-            )
+            format, repo = self.trajectory.format, self.trajectory.repo
+            return unverifiable(self.trajectory_id, format, repo, count - 1, "no_base", reason)
         run = self._run
         last = self._states[-1]
         status: Status = "divergent" if run.divergence else last.status
         found = f"base commit {self.base.evidence}; " if self.base.evidence.startswith("found") else ""
         return Replay(
             trajectory_id=self.trajectory_id,
+            format=self.trajectory.format,
             repo=self.trajectory.repo,
             base=self.base.commit,
+            base_evidence=self.base.evidence,
             status=status,
+            category=run.category(status),
             reason=found + last.reason,
             commits=tuple(written[state.position][0] for state in self._states),
             trees=tuple(written[state.position][1] for state in self._states),
             statuses=tuple(state.status for state in self._states),
             reasons=tuple(found + state.reason for state in self._states),
             divergence=run.divergence,
+            is_derivable=not run.opaque,
+            opaque=run.opaque,
             checkpoints=run.checkpoints,
             full_reads=run.full_reads,
         )
@@ -406,6 +342,27 @@ class _Run:
         return data is not None and object_id("blob", data).startswith(prefix)
 
     # -- the verdict ----------------------------------------------------------------------------
+
+    @property
+    def opaque(self) -> tuple[OpaqueStep, ...]:
+        """Steps whose effect cannot be derived."""
+        found = []
+        for step in range(1, len(self._unknown)):
+            new = {p: why for p, why in self._unknown[step].items() if p not in self._unknown[step - 1]}
+            if new:
+                paths = () if EVERYTHING in new else tuple(sorted(new))
+                found.append(OpaqueStep(step, new[min(new)], paths))
+        return tuple(found)
+
+    def category(self, status: Status) -> Category:
+        """Why the run has this verdict."""
+        if status == "verified":
+            return "verified"
+        if self.divergence:
+            return self.divergence.category
+        if status == "partial":
+            return "opaque_step" if self.opaque else "unconfirmed"
+        return "no_evidence"
 
     def verdicts(self) -> Iterator[StepState]:
         """One verdict per step, 0 to n."""

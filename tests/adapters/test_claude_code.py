@@ -355,6 +355,40 @@ def test_a_side_file_names_the_session_it_belongs_to() -> None:
     assert json.loads(session.run().source)["subagents"] == {"c1": "7c1d2e3"}
 
 
+def test_a_subagent_that_only_progress_lines_show_is_a_run_of_its_own() -> None:
+    """What it did is in the main file alone: the side file may be lost. A message that stands there too counts once."""
+    session = begun()
+    session.reply("m1", use("c1", "Task", prompt="Mend the tests."))
+    told = {"role": "user", "content": [text("Mend the tests.")]}
+    worked = {"id": "m2", "role": "assistant", "model": MODEL, "content": [use("c2", "Write", file_path="/src/a")]}
+    messages = (
+        {"type": "user", "uuid": "p1", "message": told},
+        {"type": "assistant", "uuid": "p2", "message": worked},
+        {"type": "user", "uuid": "p3", "message": {"role": "user", "content": [answer("c2", "written")]}},
+    )
+    for message in (*messages, messages[1]):
+        data = {"type": "agent_progress", "agentId": "7c1d2e3", "prompt": "Mend the tests.", "message": message}
+        session.put("progress", data=data, parentToolUseID="c1", toolUseID="agent_msg_1")
+    session.user([answer("c1", "mended")])
+    main, child = convert(session.record())
+    assert [action.call_id for step in main.steps for action in step.actions] == ["c1"]
+    assert (child.parent, child.session, child.task) == ("s1", "7c1d2e3", "Mend the tests.")
+    assert json.loads(child.source)["call"] == "c1"
+    (step,) = child.steps
+    assert ([a.call_id for a in step.actions], [seen.text for seen in step.observations]) == (["c2"], ["written"])
+
+
+def test_what_an_edit_found_is_named_by_its_blob_id() -> None:
+    """Each edit's own, by call: the first of a file alone would not tell what came between."""
+    session = begun()
+    for call, found in (("c1", "one\n"), ("c2", "two\n")):
+        session.reply(f"of {call}", use(call, "Edit", file_path="/src/a"))
+        session.user([answer(call, "done")], toolUseResult={"filePath": "/src/a", "originalFile": found})
+    facts = json.loads(session.run().source)
+    one, two = "5626abf0f72e58d7a153368ba57db4c673c0e171", "f719efd430d52bcfc8566a43b2eb655688d38871"
+    assert (facts["before"], facts["originals"]) == ({"c1": one, "c2": two}, {"/src/a": one})
+
+
 def test_what_only_the_copy_of_a_result_says_is_told() -> None:
     """How long it took and what a subagent spent have no place; what it repeats is no loss."""
     session = begun()
