@@ -21,14 +21,16 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from handoff.errors import LakeError
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 ROW_GROUP = 1_000
 """Rows per Parquet row group: small enough for viewers, whatever the size of a cell."""
@@ -160,6 +162,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         hunk=pa.string(),  # what the recording shows against what was derived
         seen_at=pa.int32(),  # the step where the recording shows it
         checkpoints=pa.int32(),  # texts of files in the recording that agree with the state
+        checked_steps=pa.list_(pa.int32()),  # the step of each
         full_reads=pa.int32(),  # those of whole files
         is_derivable=pa.bool_(),  # the effect of every step can be told from its text
         opaque_steps=pa.list_(pa.int32()),  # steps whose effect cannot be
@@ -193,14 +196,20 @@ SCHEMAS: dict[str, pa.Schema] = {
         status=pa.string(),
         category=pa.string(),
         trajectories=pa.int64(),
-        derivable=pa.int64(),  # runs whose every step's effect can be told
-        steps=pa.int64(),
+        derivable=pa.int64(),  # runs whose every step's effect can be told from its text
+        steps=pa.int64(),  # step 0, the base, among them; so for the next four
         verified_steps=pa.int64(),
+        partial_steps=pa.int64(),
+        divergent_steps=pa.int64(),
+        unverifiable_steps=pa.int64(),
         checkpoints=pa.int64(),
         full_reads=pa.int64(),
-        recoveries=pa.int64(),
-        submodules=pa.int64(),
-        lfs_pointers=pa.int64(),
+        recovered_by_read=pa.int64(),  # files, one for each step and path
+        recovered_by_diff=pa.int64(),
+        recovered_by_patch=pa.int64(),
+        recovered_by_rerun=pa.int64(),
+        with_submodules=pa.int64(),  # runs
+        with_lfs_pointers=pa.int64(),  # runs
         trajectory_id=pa.string(),  # an example: the first by id
         reason=pa.string(),  # of that example
     ),
@@ -535,6 +544,8 @@ class Lake:
         **partition: str,
     ) -> pa.Table:
         """Rows of the partitions that match (all when none is named), in partition order, keys as columns."""
+        import pyarrow.dataset as ds  # it loads pandas, which takes longer than all else: only readers of tables wait
+
         schema = SCHEMAS[table]
         tables = []
         for found in self.partitions(table):

@@ -144,8 +144,6 @@ class EditLines(_Base, frozen=True, kw_only=True):
     first: int
     last: int
     text: str
-    closes_file: bool = False
-    """True for an editor that ends the file's last line wherever it edits, and takes lines past the end as the end."""
     dialect: Dialect = ""
 
 

@@ -8,7 +8,8 @@ here is executed, and nothing from after h is looked at. The files of the reposi
 from __future__ import annotations
 
 from handoff.environment.facts import KINDS, Basis, Environment, Fact, Kind, Known, Surroundings, from_rows
-from handoff.environment.follow import MASKED, environment
+from handoff.environment.follow import environment
+from handoff.environment.ledger import MASKED
 
 __all__ = [
     "KINDS",

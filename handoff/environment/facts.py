@@ -48,7 +48,7 @@ class Known(NamedTuple):
     value: str | None
     basis: Basis
     step: int
-    """Where the recording last showed it."""
+    """Since when it is known as it is."""
 
 
 class Surroundings(NamedTuple):
@@ -80,10 +80,11 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
         for fact in self.facts:
             if fact.step > h or fact.seen > h or (fact.until is not None and fact.until <= h):
                 continue
-            if fact.holds:
-                held[fact.kind, fact.name] = Known(fact.kind, fact.name, fact.value, fact.basis, fact.step)
-            else:
-                held.pop((fact.kind, fact.name), None)
+            key = fact.kind, fact.name
+            if not fact.holds:
+                held.pop(key, None)
+            elif key not in held or held[key][2:4] != (fact.value, fact.basis):
+                held[key] = Known(fact.kind, fact.name, fact.value, fact.basis, fact.step)
         known = tuple(sorted(held.values(), key=lambda item: (KINDS.index(item.kind), item.name)))
         there = {item.kind for item in known}
         return Surroundings(h, known, tuple(kind for kind in KINDS if kind not in there))

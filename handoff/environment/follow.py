@@ -12,26 +12,16 @@ import re
 
 import msgspec
 
-from handoff.actions import Context, context_of, did_not_happen, interpret, is_outside, resolve
+from handoff.actions import context_of, did_not_happen, interpret, is_outside, resolve
 from handoff.actions.operations import Other
 from handoff.actions.paths import with_folder
 from handoff.actions.tools import SHELLS, command_line
-from handoff.environment.facts import Basis, Environment, Fact, Kind
+from handoff.environment.facts import Environment
+from handoff.environment.ledger import Ledger
+from handoff.environment.lines import doubt_line, read_line
 from handoff.environment.outputs import test_heading
-from handoff.secrets import RULES
+from handoff.environment.session import Session
 from handoff.trajectory import Action, Observation, Step, Trajectory
-
-_LONGEST_NAME = 200
-_LONGEST_VALUE = 300
-MOST_FACTS = 20_000
-"""Facts of one run; a recording with more is cut there, which only makes less known."""
-
-MASKED = "<masked>"
-"""Stands for a value that is, or may be, a secret."""
-_TELLING = re.compile(
-    r"(?i)(?:pass(?:word|wd|phrase)?|secret|token|credential|private|cookie|auth|session|(?:^|_)(?:api|access)?_?key)"
-    r"(?:s|_|\b|$)"
-)
 
 
 class _Source(msgspec.Struct):
@@ -64,122 +54,68 @@ _PLATFORM = re.compile(r"<env>[^<]{0,400}?\bPlatform: (?P<platform>[\w .-]{1,60}
 
 def environment(trajectory: Trajectory) -> Environment:
     """What a run shows of the world outside its repository. ``Environment.at(h)`` is what is known at a step."""
-    walk = Walk(trajectory)
+    walk = _Walk(trajectory)
     for number, step in enumerate(trajectory.steps, 1):
         walk.step(number, step)
-    return Environment(facts=tuple(walk.facts), n_steps=len(trajectory.steps))
+    return Environment(facts=tuple(walk.ledger.facts), n_steps=len(trajectory.steps))
 
 
-class Walk:
-    """Facts so far, and what later ones are read by: where the shell stands, its variables, its jobs."""
+class _Walk:
+    """Reads steps into a ledger."""
 
     def __init__(self, trajectory: Trajectory) -> None:
-        from handoff.environment.lines import Shell
-
-        self.facts: list[Fact] = []
-        self.current: dict[tuple[Kind, str], Fact] = {}
-        """The last fact of each name."""
-        self.context: Context = context_of(trajectory.format, trajectory.source)
-        self.is_folder_known = False
-        self.number = 0
-        """The step that is read."""
-        self.seen = 0
-        """The step by whose end its answer had come."""
-        self._shell = Shell(self)
         self._folders = _told_folders(trajectory.source)
-        self.is_folder_told = bool(self._folders)
-        """The harness says where the shell stands, so nothing has to be inferred."""
+        context = context_of(trajectory.format, trajectory.source)
+        self.ledger = Ledger(context, is_folder_told=bool(self._folders))
+        self._session = Session(self.ledger)
         self._begin(trajectory)
-
-    # -- facts ----------------------------------------------------------------------------------
-
-    def say(
-        self,
-        kind: Kind,
-        name: str,
-        value: str | None = None,
-        basis: Basis = "inferred",
-        *,
-        holds: bool = True,
-        until: int | None = None,
-    ) -> None:
-        """One more fact, clipped and without secrets. What an earlier fact says already is not said again."""
-        if len(self.facts) >= MOST_FACTS or not name:
-            return
-        clipped = masked(name[:_LONGEST_NAME])
-        if value is not None:
-            value = value[:_LONGEST_VALUE]
-            value = MASKED if kind == "variable" and value and _TELLING.search(name) else masked(value)
-        fact = Fact(kind, clipped, value, basis, self.number, self.seen, holds, until)
-        before = self.current.get((kind, clipped))
-        if before is None and not holds:
-            return
-        if before is not None and kind != "process" and before.seen <= self.seen and before[2:4] == fact[2:4]:
-            if before.holds and holds:
-                return
-        self.facts.append(fact)
-        self.current[kind, clipped] = fact
-
-    def stand(self, path: str | None, basis: Basis) -> None:
-        """The shell's folder from here on; ``None``: it is not known any more."""
-        if path is None:
-            self.is_folder_known = False
-            self.say("folder", "shell", None, "inferred", holds=False)
-            return
-        self.is_folder_known = True
-        self.say("folder", "shell", path or ".", basis)
-
-    def known(self, kind: Kind) -> list[Fact]:
-        """The facts of a kind that hold by now, late ones among them."""
-        return [fact for (of, _), fact in self.current.items() if of == kind and fact.holds]
-
-    # -- steps ----------------------------------------------------------------------------------
 
     def _begin(self, trajectory: Trajectory) -> None:
         facts = _facts_of(trajectory.source)
         if facts.cwd and facts.cwd.startswith("/") and "\0" not in facts.cwd:
-            self.stand(resolve(posixpath.normpath(facts.cwd), self.context), "observed")
+            self.ledger.stand(resolve(posixpath.normpath(facts.cwd), self.ledger.context), "observed")
         self._stand_as_told()
         for message in trajectory.preamble:
             if message.role not in ("system", "user", "harness"):
                 continue
             if match := _SYSTEM_BLOCK.search(message.text):
-                self.say("system", "kernel", match["kernel"].strip(), "observed")
+                self.ledger.say("system", "kernel", match["kernel"].strip(), "observed")
             if match := _PLATFORM.search(message.text):
-                self.say("system", "platform", match["platform"].strip(), "observed")
+                self.ledger.say("system", "platform", match["platform"].strip(), "observed")
 
     def step(self, number: int, step: Step) -> None:
         """Read one step."""
-        self.number = number
+        self.ledger.number = number
         for place, action in enumerate(step.actions):
             if place < len(step.observations):
                 self._act(action, step.observations[place])
-        self.seen = number
+        self.ledger.seen = number
         self._stand_as_told()
 
     def _act(self, action: Action, observation: Observation) -> None:
-        self.seen = self.number
+        self.ledger.seen = self.ledger.number
         if observation.missing is not None and observation.missing != "pending":
-            if observation.missing != "not_executed" and not self.is_folder_told:
-                self._shell.lose(self._line(action))
+            if observation.missing != "not_executed" and (doubtful := self._line(action)) is not None:
+                doubt_line(doubtful, self.ledger, self._session)
             return
-        is_late = observation.arrived is not None and observation.arrived > self.number
+        is_late = observation.arrived is not None and observation.arrived > self.ledger.number
         line = self._line(action)
         if line is None:
             if observation.missing is None and not is_late:
                 self._structured(action, observation)
             return
         if observation.missing == "pending" or is_late:
-            self.say("process", " ".join(line.split()), None, until=observation.arrived if is_late else None)
+            self.ledger.say("process", " ".join(line.split()), None, until=observation.arrived if is_late else None)
             if observation.missing == "pending":
                 return
-            self.seen = observation.arrived or self.number
+            self.ledger.seen = observation.arrived or self.ledger.number
         elif match := _STARTED.match(observation.text):
-            self.say("process", " ".join(line.split()), match["id"], "observed")
+            self.ledger.say("process", " ".join(line.split()), match["id"], "observed")
             return
         if did_not_happen(action, observation):
             return
-        self._shell.read(line, self._folder_of(action), observation, is_late=is_late)
+        folder = self._folder_of(action)
+        read_line(line, observation, self.ledger, self._session, folder=folder, is_late=is_late)
 
     def _line(self, action: Action) -> str | None:
         """The shell line of a call; ``None`` when it is no shell's."""
@@ -212,39 +148,31 @@ class Walk:
             return
         if tool in _KILLERS:
             id_ = given.shell_id or given.bash_id or given.task_id
-            for fact in self.known("process"):
-                if id_ and fact.value == id_:
-                    self.say("process", fact.name, fact.value, holds=False)
+            for name, value in self.ledger.held("process"):
+                if id_ and value == id_:
+                    self.ledger.drop("process", name)
             return
         path = given.path or given.file_path
-        if not path or not is_outside(resolve(path, self.context)) or did_not_happen(action, observation):
+        if not path or not is_outside(resolve(path, self.ledger.context)) or did_not_happen(action, observation):
             return
         if observation.error or not observation.text:
             return
-        operations, _ = interpret(action, self.context)
+        operations, _ = interpret(action, self.ledger.context)
         for operation in operations:
             if isinstance(operation, Other) and operation.target.startswith(("/", "~", "../")):
-                self.say("file", operation.target)
+                self.ledger.say("file", operation.target)
 
     def _test_heading(self, observation: Observation) -> None:
         if "platform " in observation.text:
             for kind, name, value in test_heading(observation.text):
-                self.say("package" if kind == "package" else "system", name, value, "observed")
+                self.ledger.say("package" if kind == "package" else "system", name, value, "observed")
 
     def _stand_as_told(self) -> None:
         """The folder that the harness says the shell stands in after this step."""
-        while self._folders and self._folders[0][0] <= self.number:
+        while self._folders and self._folders[0][0] <= self.ledger.number:
             _, path = self._folders.pop(0)
-            self.context = with_folder(self.context, path)
-            self.stand(resolve(path, self.context), "observed")
-
-
-def masked(text: str) -> str:
-    """``text``, or a mark in its place when a secret is in it."""
-    for _, marks, rule in RULES:
-        if any(mark in text for mark in marks) and rule.search(text):
-            return MASKED
-    return text
+            self.ledger.context = with_folder(self.ledger.context, path)
+            self.ledger.stand(resolve(path, self.ledger.context), "observed")
 
 
 def _facts_of(source: str) -> _Source:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from handoff.actions.programs.call import listed as listed_words
 from handoff.environment.facts import Basis
 
 _MOST = 500
@@ -49,10 +50,12 @@ _VERBS = {
     **dict.fromkeys(("list", "ls", "freeze", "-l"), "list"),
     "show": "show",
 }
-_VALUED = frozenset(
-    "-r -i -c -n -f -p -t -e --requirement --index-url --extra-index-url --constraint --name --find-links --prefix "
-    "--target --editable --python --root --timeout --retries --no-binary --only-binary --channel --version "
-    "--index --source --features --git --branch --tag --path --registry -v".split()
+_VALUED = listed_words(
+    """
+    -r -i -c -n -f -p -t -e --requirement --index-url --extra-index-url --constraint --name --find-links --prefix
+    --target --editable --python --root --timeout --retries --no-binary --only-binary --channel --version --index
+    --source --features --git --branch --tag --path --registry -v
+    """
 )
 """Options that take the next word. ``-v`` is gem's; pip's takes none and is rare."""
 _PIP_FLAGS = frozenset(("-v",))
@@ -101,6 +104,7 @@ _INSTALLED = re.compile(
     r")\r?$",
     re.M,
 )
+_MARKS = ("nstall", "satisfied", "newest", "Setting up ", "Removing ", "Adding ", "go: ", "==", "─", "+ ")
 _SPECIFIED = re.compile(r"(?P<name>@?[A-Za-z0-9][\w.+/-]*)(?:\[[^\]]*\])?(?P<rest>.*)", re.S)
 _PINNED = re.compile(r"(?:===?|@|=)v?(?P<version>\d[\w.+!-]*)\Z")
 
@@ -108,15 +112,20 @@ _PINNED = re.compile(r"(?:===?|@|=)v?(?P<version>\d[\w.+!-]*)\Z")
 def installed(request: Request, text: str, succeeded: bool) -> Iterator[Package]:
     """What an ``install`` or ``remove`` did: as its output says, else as it asked, if it succeeded."""
     told: set[str] = set()
-    if "nstall" in text or " ." in text or "==" in text or "added" in text or "─" in text or "+ " in text:
+    if any(mark in text for mark in _MARKS):
         for package in _told(request.manager, text):
             told.add(package.name)
             yield package
     if not succeeded:
         return
-    for name, version in _named(request):
+    for name, version in _pinned(request):
         if name not in told:
             yield Package(name, version, "inferred", request.verb == "install")
+
+
+def named(request: Request) -> list[str]:
+    """Names of the packages that a command asks for."""
+    return [name for name, _ in _pinned(request)]
 
 
 def _told(manager: str, text: str) -> Iterator[Package]:
@@ -141,7 +150,7 @@ def _told(manager: str, text: str) -> Iterator[Package]:
                 yield Package(_full(manager, found[key]), version if is_there else None, "observed", is_there)
 
 
-def _named(request: Request) -> Iterator[tuple[str, str | None]]:
+def _pinned(request: Request) -> Iterator[tuple[str, str | None]]:
     """Packages that a command names, with the version where it pins one."""
     skips = False
     for text in request.arguments:

@@ -19,7 +19,7 @@ _CLIPPED = re.compile(
     r"truncated output|\(Truncated|exceeded maximum|<NOTE>|omitted\]|tokens truncated|lines truncated",
     re.IGNORECASE,
 )
-_REDACTED = re.compile(r"redacted\d*@|\bREDACTED\b|<redacted|\[redacted", re.IGNORECASE)
+REDACTED = re.compile(r"redacted\d*@|\bREDACTED\b|<redacted|\[redacted", re.IGNORECASE)
 """A publisher replaced something in this line: it cannot be compared."""
 _WRAPPED = re.compile(r"\s*<returncode>-?\d+</returncode>\s*<output>\n?(.*?)</output>\s*", re.DOTALL)
 _WINDOW = re.compile(r"^\[File: (.+) \((\d+) lines total\)\]$", re.MULTILINE)
@@ -30,6 +30,8 @@ _REMINDER = re.compile(r"\n*<system-reminder>.*\Z", re.DOTALL)
 _HIT = re.compile(r"(?:([^\s:][^:\n]{0,300}):)?(\d{1,7}):(.*)")
 _STRANGE_ENDS = ("\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
 """Characters that some tools take for the end of a line."""
+_TOOL_LIMIT = 2_000
+"""Lines that reading tools show when they are not told how many."""
 _MOST_HITS = 200
 _HUNK_LINES = 14
 _HUNK_WIDTH = 160
@@ -67,8 +69,7 @@ class Agreement(NamedTuple):
 
 def shown(operations: Iterable[Operation], observation: str) -> list[Shown]:
     """What an observation shows of files, given the operations of its action."""
-    wrapped = _WRAPPED.fullmatch(observation)
-    text = wrapped[1] if wrapped else observation
+    text = unwrapped(observation)
     operations = tuple(operations)
     for read in operations:
         if isinstance(read, Read) and read.is_alone and read.form != "windowed":
@@ -79,6 +80,12 @@ def shown(operations: Iterable[Operation], observation: str) -> list[Shown]:
     return _windows(text) + _editor_views(text) + _hits(operations, text)
 
 
+def unwrapped(observation: str) -> str:
+    """The output in an observation that frames it."""
+    wrapped = _WRAPPED.fullmatch(observation)
+    return wrapped[1] if wrapped else observation
+
+
 def _alone(read: Read, text: str) -> list[Shown]:
     """An observation that is one file's text and nothing else."""
     if read.form == "numbered":
@@ -87,9 +94,11 @@ def _alone(read: Read, text: str) -> list[Shown]:
         return []
     first = read.first or 1
     if read.form == "numbered":
-        numbered = _consecutive(text.replace("\r\n", "\n"))
+        text = text.replace("\r\n", "\n")
+        numbered = _consecutive(text)
         if numbered:
-            whole = first == 1 and read.last is None and numbered[0][0] == 1
+            is_all = len(numbered) == text.strip("\n").count("\n") + 1 < _TOOL_LIMIT
+            whole = is_all and first == 1 and read.last is None and numbered[0][0] == 1
             return [Shown(read.path, numbered=numbered, is_whole=whole)]
         if text.lstrip().startswith("<"):
             return []  # framed by the tool: which lines those are is not known
@@ -180,7 +189,7 @@ def _compare_text(seen: Shown, printed: str, text: str, *, keeps_ends: bool) -> 
     trimmed = "\n".join(wanted).strip().split("\n")
     shown_lines = printed.strip().split("\n")
     holds = len(shown_lines) == len(trimmed) and all(
-        a == b or _REDACTED.search(a) for a, b in zip(shown_lines, trimmed, strict=True)
+        a == b or REDACTED.search(a) for a, b in zip(shown_lines, trimmed, strict=True)
     )
     if not holds:
         return Agreement(False, hunk=_hunk(trimmed, shown_lines, seen.first))
@@ -189,7 +198,7 @@ def _compare_text(seen: Shown, printed: str, text: str, *, keeps_ends: bool) -> 
         seen.first == 1 and seen.last is not None and seen.last > len(lines) - (lines[-1] == "")
     )
     exact = [
-        keeps_ends and a == b and not _REDACTED.search(a)
+        keeps_ends and a == b and not REDACTED.search(a)
         for a, b in zip(shown_lines, wanted[blank : blank + len(shown_lines)], strict=False)
     ]
     return Agreement(True, _stretches(exact, seen.first + blank), is_whole=is_whole)
@@ -212,7 +221,7 @@ def _compare_numbered(seen: Shown, text: str, *, keeps_ends: bool) -> Agreement 
         expanded, other = line, state
         if seen.expands_tabs and state is not None:
             expanded, other = line.expandtabs(), state.expandtabs()
-        if other is None or (other.rstrip() != expanded.rstrip() and not _REDACTED.search(line)):
+        if other is None or (other.rstrip() != expanded.rstrip() and not REDACTED.search(line)):
             first, last = seen.numbered[0][0], seen.numbered[-1][0]
             return Agreement(False, hunk=_hunk(lines[first - 1 : last], [each for _, each in seen.numbered], first))
         exact.append(keeps_ends and state == line)
@@ -246,6 +255,11 @@ def _hunk(derived: list[str], printed: list[str], first: int) -> str:
     return excerpt(derived[start:stop], printed[start:stop], first + start)
 
 
+def excerpt_of(derived: list[str], other: list[str]) -> str:
+    """A short unified diff around the first difference of two files' lines."""
+    return _hunk(derived, other, 1)
+
+
 def excerpt(derived: list[str], other: list[str], first: int) -> str:
     """A short unified diff between two stretches of lines that begin at line ``first``."""
     found = [f"@@ line {first} @@"]
@@ -265,7 +279,7 @@ def text_of(seen: Shown) -> tuple[bytes, bool] | None:
     if not seen.is_whole or seen.expands_tabs:
         return None
     text = seen.text if seen.text is not None else "\n".join(line for _, line in seen.numbered)
-    if _REDACTED.search(text) or "\r" in text or "\0" in text or any(ord(c) < 32 and c not in "\n\t\f" for c in text):
+    if REDACTED.search(text) or "\r" in text or "\0" in text or any(ord(c) < 32 and c not in "\n\t\f" for c in text):
         return None
     is_certain = text.endswith("\n")
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ MOST_LOOSE = 4_096
 """Loose objects, about, before they are packed."""
 MOST_LOOSE_REFS = 1_000
 
-_PARTS = (".pack", ".rev", ".idx")
+_PARTS = (".pack", ".rev", ".promisor", ".idx")
 """In the order of publication: a pack is there when its index is."""
 
 
@@ -85,6 +85,19 @@ def publish(aside: Path, git_dir: Path) -> None:
             _sync(folder)
 
 
+def adopt(git_dir: Path, before: Collection[str]) -> None:
+    """Take the packs that were not there ``before`` for ours: small ones that a fetch brought are merged too."""
+    marks = git_dir / "handoff-packs"
+    marks.mkdir(exist_ok=True)
+    for name in present_packs(git_dir) - set(before):
+        (marks / name).touch()
+
+
+def present_packs(git_dir: Path) -> set[str]:
+    """The names of all packs."""
+    return {index.stem for index in (git_dir / "objects" / "pack").glob("pack-*.idx")}
+
+
 def own_packs(git_dir: Path) -> list[Pack]:
     """The packs of ours, the smallest first."""
     found = []
@@ -129,7 +142,8 @@ def _merge(git_dir: Path, packs: Sequence[Pack]) -> None:
     place = git_dir / "objects" / "pack"
     listed = [run_git("show-index", stdin=(place / f"{pack.name}.idx").read_bytes()) for pack in packs]
     ids = {line.split(b" ")[1] for text in listed for line in text.splitlines()}
-    made = _write_pack(git_dir, sorted(ids))
+    is_promised = any((place / f"{pack.name}.promisor").exists() for pack in packs)
+    made = _write_pack(git_dir, sorted(ids), is_promised=is_promised)
     for pack in packs:
         if pack.name != made:
             for part in reversed(_PARTS):  # a reader must not find an index without its pack
@@ -147,8 +161,8 @@ def _pack_loose(git_dir: Path) -> None:
     run_git("--git-dir", git_dir, "prune-packed", "--quiet")
 
 
-def _write_pack(git_dir: Path, ids: Sequence[bytes]) -> str:
-    """A new pack of ours that holds exactly these objects; its name."""
+def _write_pack(git_dir: Path, ids: Sequence[bytes], *, is_promised: bool = False) -> str:
+    """A new pack of exactly these objects, ours; its name. ``is_promised``: what they refer to may be missing."""
     with quarantine(git_dir) as aside:
         where = aside / "objects" / "pack" / "pack"
         how = ("--quiet", "--delta-base-offset", "--threads=1", where)
@@ -156,6 +170,9 @@ def _write_pack(git_dir: Path, ids: Sequence[bytes]) -> str:
             *("--git-dir", git_dir, "-c", "core.fsync=pack,pack-metadata", "pack-objects", *how),
             stdin=b"\n".join(ids) + b"\n",
         )
+        if is_promised:
+            for index in where.parent.glob("pack-*.idx"):
+                index.with_suffix(".promisor").touch()
         publish(aside, git_dir)
     return f"pack-{said.decode('ascii').strip()}"
 

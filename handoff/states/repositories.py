@@ -16,6 +16,7 @@ from handoff.errors import StateError
 from handoff.states import sources
 from handoff.states.git import TRUSTED, git_environment, git_program, run_git
 from handoff.states.names import canonical, folder_name, is_url, owner_pattern
+from handoff.states.packs import adopt, present_packs
 from handoff.states.repository import Repository
 from handoff.states.sources import Source
 
@@ -76,7 +77,7 @@ class Repositories:
         source = self._source(repo)
         mirror = self._mirror(repo, source)
         if not (mirror / "HEAD").is_file():
-            sources.clone(self._usable(repo, source, f"there is no mirror of {repo!r}", mirror), mirror)
+            sources.clone(self._usable(repo, source, f"no mirror of {repo!r}", mirror), mirror)
         if mirror not in self._open:
             self._open[mirror] = Repository(mirror, name=repo, fetch=partial(self._bring, repo, mirror))
         repository = self._open[mirror]
@@ -135,6 +136,9 @@ class Repositories:
         ):
             self._refused.add((mirror, commit))
 
-    def _bring(self, repo: str, mirror: Path, ids: Sequence[str]) -> None:
-        problem = f"{len(ids)} file(s) of {repo!r} are missing in {mirror.name}, a partial clone ({ids[0]} the first),"
-        sources.fetch_objects(self._usable(repo, self._source(repo), problem, mirror), mirror, ids)
+    def _bring(self, repo: str, mirror: Path, ids: Sequence[str]) -> Sequence[str]:
+        source = self._usable(repo, self._source(repo), f"{repo!r} lacks them", mirror)
+        before = present_packs(mirror)
+        refused = sources.fetch_objects(source, mirror, ids)
+        adopt(mirror, before)
+        return refused

@@ -9,7 +9,7 @@ import hashlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -37,8 +37,8 @@ _CACHED_TREES = 65_536
 _KEPT_BLOBS = 1_000
 _KEPT_BLOB = 32_768
 
-Fetch = Callable[[Sequence[str]], None]
-"""Brings missing objects, by full id; raises ``StateError`` with a remedy when it cannot."""
+Fetch = Callable[[Sequence[str]], Sequence[str]]
+"""Brings missing objects, by full id; those that the source lacks. ``StateError`` with a remedy: it cannot be asked."""
 
 
 class Repository:
@@ -56,6 +56,8 @@ class Repository:
         self._fetch = fetch
         self._whole: set[str] = set()
         """Trees and commits whose files were seen to be here."""
+        self._refused: dict[str, str] = {}
+        """Objects that cannot be had → why, so that no source is asked for one twice."""
         self._contents: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, Entries] = {EMPTY_TREE: {}}
         self._blobs: dict[str, bytes] = {}
@@ -151,29 +153,47 @@ class Repository:
     def ensure(self, tree: str) -> None:
         """See that every file of a tree is here: in a partial clone, what is missing is fetched in one request.
 
-        ``StateError`` names the mapping when it cannot be fetched.
+        ``StateError`` names the mapping when files cannot be fetched.
         """
         if self.is_partial and tree not in self._whole:
             blobs = dict.fromkeys(id_ for mode, id_ in self.files(tree).values() if mode != SUBMODULE)
             self._bring(self.lacking(list(blobs)))
             self._whole.add(tree)
 
+    def prefetch(self, tree: str) -> None:
+        """``ensure`` as far as it goes: for who reads some of the files, and is told by ``blob`` which are missing."""
+        with suppress(StateError):
+            self.ensure(tree)
+
     def ensure_history(self, commit: str) -> None:
         """See that every file of a commit and of its ancestors is here (``ensure``)."""
         if self.is_partial and commit not in self._whole:
-            listed = self.git("rev-list", "--quiet", "--objects", "--missing=print", commit).decode("utf-8", "replace")
-            self._bring([line[1:] for line in listed.split("\n") if line.startswith("?")])
+            self._bring(self.history_lacking(commit))
             self._whole.add(commit)
 
+    def history_lacking(self, commit: str) -> list[str]:
+        """Objects of a commit and its ancestors that are not here."""
+        listed = self.git("rev-list", "--quiet", "--objects", "--missing=print", commit).decode("utf-8", "replace")
+        return [line[1:] for line in listed.split("\n") if line.startswith("?")]
+
     def _bring(self, ids: Sequence[str]) -> None:
-        if not ids:
-            return
-        if self._fetch is None:
+        """Fetch missing objects. ``StateError`` when one cannot be had; the others are here then, where possible."""
+        wanted = [id_ for id_ in ids if id_ not in self._refused]
+        if wanted:
+            try:
+                lacked = self._fetch(wanted) if self._fetch else wanted
+                why = "its source does not have them either"
+                if self._fetch is None:
+                    why = f"map {self.name!r} to the URL it was cloned from, or to a whole local clone"
+            except StateError as error:
+                lacked, why = wanted, str(error)
+            self._refused.update(dict.fromkeys(lacked, why))
+        missing = [id_ for id_ in ids if id_ in self._refused]
+        if missing:
             raise StateError(
-                f"{len(ids)} file(s) of {self.name!r} are missing ({ids[0]} the first): {self.git_dir.name} is a "
-                f"partial clone; map {self.name!r} to the URL it was cloned from, or to a whole local clone"
+                f"{len(missing)} file(s) of {self.name!r} are missing ({missing[0]} the first), the mirror being a "
+                f"partial clone: {self._refused[missing[0]]}"
             )
-        self._fetch(ids)
 
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
         if self._contents is None or self._contents.poll() is not None:

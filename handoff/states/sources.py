@@ -25,9 +25,17 @@ from handoff.states.names import is_url
 
 FETCHED_REFS = "refs/handoff/base"
 """Commits that no branch holds, fetched by id, are kept alive below this."""
-_SETTINGS = (("gc.auto", "0"), ("fastimport.unpackLimit", "0"), ("core.logAllRefUpdates", "false"))
+_SETTINGS = (
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("fastimport.unpackLimit", "0"),
+    ("core.logAllRefUpdates", "false"),
+)
 _AT_ONCE = 50_000
 """Objects asked for in one request."""
+_MOST_REFUSED = 50
+"""Objects that a source may lack before asking for the rest ends: each costs a request."""
+_LACKED = re.compile(r"not our ref ([0-9a-f]{40})")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -66,8 +74,7 @@ def clone(source: Source, mirror: Path) -> None:
         run_git("--git-dir", aside, "config", "--remove-section", "remote.origin")
         for key, value in _SETTINGS:
             run_git("--git-dir", aside, "config", key, value)
-        with suppress(StateError):  # only speed hangs on it
-            run_git("--git-dir", aside, "commit-graph", "write", "--reachable", "--no-progress")
+        _write_graph(aside)
         aside.rename(mirror)
 
 
@@ -79,6 +86,7 @@ def update(source: Source, git_dir: Path) -> None:
             _fetch(source, git_dir, refs)
         except StateError as error:
             raise StateError(f"{source.repo!r} cannot be updated from {source}: {error}") from None
+        _write_graph(git_dir)
 
 
 def fetch_commit(source: Source, git_dir: Path, commit: str) -> bool:
@@ -93,22 +101,39 @@ def fetch_commit(source: Source, git_dir: Path, commit: str) -> bool:
     return True
 
 
-def fetch_objects(source: Source, git_dir: Path, ids: Sequence[str]) -> None:
-    """Fetch objects by id into a partial clone, many in one request."""
+def fetch_objects(source: Source, git_dir: Path, ids: Sequence[str]) -> list[str]:
+    """Fetch objects by id into a partial clone, many in one request; those that the source does not have.
+
+    ``StateError`` when it cannot be asked, or lacks more than a few.
+    """
+    refused: list[str] = []
+    waiting = list(ids)
     with _fetching(git_dir):
-        for start in range(0, len(ids), _AT_ONCE):
-            some = ids[start : start + _AT_ONCE]
+        while waiting:
+            some = waiting[:_AT_ONCE]
             try:
                 _fetch(source, git_dir, ("--no-tags", "--stdin"), "".join(f"{id_}\n" for id_ in some))
+                del waiting[: len(some)]
             except StateError as error:
-                raise StateError(
-                    f"{len(ids)} object(s) of {source.repo!r} cannot be fetched from {source}: {error}"
-                ) from None
+                lacked = set(_LACKED.findall(str(error))) & set(some)
+                if not lacked or len(refused) >= _MOST_REFUSED:
+                    raise StateError(
+                        f"{len(ids)} file(s) of {source.repo!r} cannot be fetched from {source}: {error}"
+                    ) from None
+                refused += sorted(lacked)
+                waiting = [id_ for id_ in waiting if id_ not in lacked]
+    return refused
 
 
 def is_partial(git_dir: Path) -> bool:
     """Whether a mirror was cloned without the content of files."""
     return next((git_dir / "objects" / "pack").glob("*.promisor"), None) is not None
+
+
+def _write_graph(git_dir: Path) -> None:
+    """What lets git walk histories fast; nothing but speed hangs on it."""
+    with suppress(StateError):
+        run_git("--git-dir", git_dir, "commit-graph", "write", "--reachable", "--no-progress")
 
 
 @contextmanager
@@ -128,7 +153,8 @@ def _fetch(source: Source, git_dir: Path, what: Sequence[str], stdin: str = "") 
     """One ``git fetch``. That objects of a partial clone are promised is said for this command alone."""
     options = [part for part in what if part.startswith("--")]
     refs = [part for part in what if not part.startswith("--")]
-    settings = ["gc.auto=0", "fetch.writeCommitGraph=false"]
+    settings = ["gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false"]
+    settings += ["fetch.prune=false", "fetch.pruneTags=false"]  # whatever the user's own configuration says
     place = _location(source)
     if is_partial(git_dir):
         settings += [f"remote.origin.url={place}", "remote.origin.promisor=true"]
@@ -144,8 +170,10 @@ def _run(source: Source, arguments: Sequence[str], stdin: str = "") -> None:
         [git_program(), *arguments], input=stdin.encode("ascii"), capture_output=True, check=False, env=environment
     )
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-        raise StateError(_without_credentials(said.replace(str(source.place), str(source))))
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        said = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
+        text = " ".join(dict.fromkeys(said)).replace(str(source.place), str(source))
+        raise StateError(_without_credentials(text)[-500:])
 
 
 def _location(source: Source) -> str:

@@ -18,8 +18,6 @@ from handoff.states.repository import Repository
 _POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:[0-9a-f]{64}\n")
 _LONGEST_POINTER = 1024
 """Bytes; the specification's limit."""
-_SECTION = re.compile(r'\s*\[submodule "((?:[^"\\]|\\.)*)"\]\s*')
-_SETTING = re.compile(r"\s*(path|url)\s*=\s*(.*?)\s*")
 _MOST_TREES = 256
 """Trees whose answer is kept for one repository."""
 
@@ -76,7 +74,7 @@ def _search(repository: Repository, tree: str) -> tuple[list[tuple[str, str]], l
         entries = repository.entries(at)
         own = entries.get(b".gitattributes")
         if own is not None and own[0] in (FILE, EXECUTABLE):
-            rules += tuple(_rules(prefix, repository.blob(own[1])))
+            rules += tuple(_rules(prefix, _content(repository, own[1])))
         is_lfs_possible = any(rule.is_lfs for rule in rules)
         for name, (mode, id_) in entries.items():
             path = prefix + text_path(name)
@@ -88,7 +86,7 @@ def _search(repository: Repository, tree: str) -> tuple[list[tuple[str, str]], l
                 is_lfs_possible
                 and mode in (FILE, EXECUTABLE)
                 and _is_lfs(path, rules)
-                and _is_pointer(repository.blob(id_))
+                and _is_pointer(_content(repository, id_))
             ):
                 pointers.append(path)
     return submodules, pointers
@@ -129,23 +127,30 @@ def _follows(path: list[str], pattern: list[str]) -> bool:
     return len(path) in reached or (pattern[-1] == "**" and bool(reached))
 
 
+def _content(repository: Repository, blob: str) -> bytes:
+    """A file's bytes; nothing of one that a partial clone lacks and cannot get."""
+    try:
+        return repository.blob(blob)
+    except StateError:
+        return b""
+
+
 def _is_pointer(data: bytes) -> bool:
     return len(data) <= _LONGEST_POINTER and _POINTER.match(data) is not None
 
 
 def _modules(repository: Repository, tree: str) -> dict[str, str]:
     """Path → URL of ``.gitmodules``, as far as it can be read."""
-    try:
-        data = repository.read(tree, ".gitmodules") or b""
-    except StateError:
-        return {}
+    entry = repository.entry(tree, ".gitmodules")
+    data = _content(repository, entry[1]) if entry and entry[0] in (FILE, EXECUTABLE) else b""
     found: dict[str, str] = {}
     section: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
-        if _SECTION.fullmatch(line) or line.lstrip().startswith("["):
+        name, is_setting, value = line.partition("=")
+        if line.lstrip().startswith("["):
             section = {}
-        elif (setting := _SETTING.fullmatch(line)) is not None:
-            section[setting[1]] = setting[2].strip('"')
+        elif is_setting and name.strip() in ("path", "url"):
+            section[name.strip()] = value.strip().strip('"')
             if len(section) == 2:
                 found[section["path"]] = section["url"]
     return found

@@ -26,10 +26,10 @@ Category: TypeAlias = Literal[
     "unconfirmed",
     "no_evidence",
 ]
-"""Why a run has its verdict. Divergent: ``edit_misfit`` (a recorded edit does not fit the file), ``read_mismatch`` (the
-recording shows another file), ``patch_mismatch`` (the end is not the recorded patch). Partial: ``opaque_step`` (an
-effect that cannot be derived), ``not_told`` (nothing says whether an edit was carried out), ``unconfirmed`` (no evidence
-for some file). Unverifiable: ``no_repository``, ``no_base``, ``no_evidence``."""
+"""Why a run has its verdict. Divergent: ``edit_misfit`` (a recorded edit does not fit the file), ``read_mismatch``
+(the recording shows another file), ``patch_mismatch`` (the end is not the recorded patch). Partial: ``opaque_step`` (an
+effect that cannot be derived), ``not_told`` (nothing says whether an edit was carried out), ``unconfirmed`` (no
+evidence for some file). Unverifiable: ``no_repository``, ``no_base``, ``no_evidence``."""
 
 How: TypeAlias = Literal["read", "diff", "patch", "rerun"]
 """Where an underivable content was taken from: a later full read, a later ``git diff``, the final patch, or the step
@@ -105,6 +105,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """Files of theirs that other evidence tells, in order of steps."""
     checkpoints: int = 0
     """Texts of files in the recording that agree with the state."""
+    checked_steps: tuple[int, ...] = ()
+    """The step of each of them, in the order in which they were met."""
     full_reads: int = 0
     """How many of those determine a whole file."""
     submodules: int = 0
@@ -145,6 +147,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             "hunk": (found.hunk or None) if found else None,
             "seen_at": found.seen_at if found else None,
             "checkpoints": self.checkpoints,
+            "checked_steps": list(self.checked_steps),
             "full_reads": self.full_reads,
             "is_derivable": self.is_derivable,
             "opaque_steps": sorted({item.step for item in self.opaque}),

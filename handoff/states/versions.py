@@ -93,6 +93,19 @@ class Stash(NamedTuple):
     is_certain: bool
 
 
+class VersionsSnapshot(NamedTuple):
+    """The state of ``Versions``, kept to go back to."""
+
+    staged: Layer
+    commits: dict[str, _Commit]
+    head: str
+    branch: str | None
+    branches: dict[str, str]
+    previous: tuple[str, str | None] | None
+    stash: tuple[Stash, ...]
+    doubt: str | None
+
+
 _REF = re.compile(r"(HEAD|@|[0-9a-f]{7,40}|[\w./-]+)((?:~\d{0,4}|\^1?(?!\d))*)", re.A)
 _UP = re.compile(r"~(\d*)|\^1?")
 _HEX = re.compile(r"[0-9a-f]{7,40}")
@@ -197,33 +210,30 @@ class Versions:
 
     # -- forks ----------------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[object, ...]:
+    def snapshot(self) -> VersionsSnapshot:
         """The state now, for ``go_back``."""
-        return (
+        return VersionsSnapshot(
             self.index.copy(),
             dict(self._commits),
             self.head,
             self.branch,
             dict(self.branches),
             self.previous,
-            list(self.stash),
+            tuple(self.stash),
             self.doubt,
         )
 
-    def go_back(self, snapshot: tuple[object, ...]) -> None:
+    def go_back(self, snapshot: VersionsSnapshot) -> None:
         """The state of a snapshot, which stays usable."""
-        index, commits, head, branch, branches, previous, stash, doubt = snapshot
-        self.index = index.copy()  # type: ignore[attr-defined]
-        self._commits = dict(commits)  # type: ignore[call-overload]
-        self.head, self.branch = head, branch  # type: ignore[assignment]
-        self.branches = dict(branches)  # type: ignore[call-overload]
-        self.previous, self.doubt = previous, doubt  # type: ignore[assignment]
-        self.stash = list(stash)  # type: ignore[call-overload]
+        self.index = snapshot.staged.copy()
+        self._commits = dict(snapshot.commits)
+        self.head, self.branch = snapshot.head, snapshot.branch
+        self.branches = dict(snapshot.branches)
+        self.previous, self.doubt = snapshot.previous, snapshot.doubt
+        self.stash = list(snapshot.stash)
 
-    def same_as(self, snapshot: tuple[object, ...]) -> bool:
+    def same_as(self, snapshot: VersionsSnapshot) -> bool:
         """Whether HEAD, index and stash are those of a snapshot."""
-        index = snapshot[0]
-        assert isinstance(index, Layer)
+        index = snapshot.staged
         is_same_index = index.states == self.index.states and index.unsure == self.index.unsure
-        now = (self.head, self.branch, self.branches, self.previous, self.stash, self.doubt)
-        return is_same_index and now == snapshot[2:]
+        return is_same_index and self.snapshot()[2:] == snapshot[2:]

@@ -86,7 +86,7 @@ class WorkingFiles:
         """A folder with everything in it goes."""
         for item in list(self.below(path)):
             self.differing[item] = None
-        for folder in self._folders_below(path):
+        for folder in self.folders_below(path):
             self._folders[folder] = False
 
     def prune(self, path: str) -> None:
@@ -114,13 +114,13 @@ class WorkingFiles:
         is_there = entry is not None and entry[0] == FOLDER
         return [text_path(name) for name in self.repository.entries(entry[1])] if is_there and entry else []
 
-    def _folders_below(self, path: str) -> list[str]:
+    def folders_below(self, path: str) -> list[str]:
         """The folder and every folder in it now."""
         if not self.is_folder(path):
             return []
         prefix = f"{path}/" if path else ""
         inner = [prefix + name for name, is_folder in self.names(path).items() if is_folder]
-        return [path, *(folder for item in inner for folder in self._folders_below(item))]
+        return [path, *(folder for item in inner for folder in self.folders_below(item))]
 
     def snapshot(self) -> tuple[dict[str, FileState], dict[str, bool]]:
         """The state now, for ``go_back``."""

@@ -13,7 +13,7 @@ from handoff.states.effects import Effects
 from handoff.states.importer import FileState
 from handoff.states.objects import FILE, SYMLINK, text_path
 from handoff.states.shell.ignored import is_ignored
-from handoff.states.versions import UNSURE, Known
+from handoff.states.versions import UNSURE, Known, is_covered
 
 Kind: TypeAlias = Literal["file", "link", "folder", "none", "unknown"]
 
@@ -36,6 +36,20 @@ class Disk:
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
         self.files = effects.files
+        self._read: set[Place] = set()
+        self._written: set[Place] = set()
+
+    def watch(self) -> tuple[set[Place], set[Place]]:
+        """Begin to note which files are read and written; give the answer to ``unwatch``."""
+        before = self._read, self._written
+        self._read, self._written = set(), set()
+        return before
+
+    def unwatch(self, before: tuple[set[Place], set[Place]]) -> tuple[set[Place], set[Place]]:
+        """Files read and written since ``watch``."""
+        found = self._read, self._written
+        self._read, self._written = before[0] | found[0], before[1] | found[1]
+        return found
 
     def locate(self, text: str, context: Context, *, follows: bool = True) -> Place:
         """The place of a path as typed. ``follows``: through a link at its end."""
@@ -78,8 +92,9 @@ class Disk:
             return True
         return not self.effects.has_run_programs and not is_ignored(self, path)
 
-    def read(self, place: Place) -> bytes | None | Literal[UNSURE]:  # type: ignore[valid-type]
+    def read(self, place: Place) -> bytes | Literal[UNSURE] | None:  # type: ignore[valid-type]
         """The bytes of a file; ``None``: there is no file. ``UNSURE``: not known."""
+        self._read.add(place)
         match self.kind(place):
             case "unknown" | "link":
                 return UNSURE
@@ -111,6 +126,7 @@ class Disk:
 
     def write(self, place: Place, data: bytes | None, reason: str) -> bool | None:
         """Set a file's text (``None``: to what is not known); whether that succeeded."""
+        self._written.add(place)
         if not place.is_inside:
             if place.path.startswith(".git"):
                 self.effects.versions.lose("a file inside .git was written")
@@ -129,7 +145,10 @@ class Disk:
         if data is None or has_parent is None:
             self.effects.forget_place(place.path, reason)
             return has_parent
-        old = None if self.effects.is_unknown(place.path) else self.files.get(place.path)
+        modes = self.effects.modes_unknown
+        if modes and self.effects.is_unknown(place.path) and is_covered(place.path, modes):
+            return True  # a text of which the mode is not known
+        old = self.files.get(place.path)
         mode = old[0] if old is not None and old[0] != SYMLINK else FILE
         if old is None and self.kind(place) == "unknown":
             self.effects.doubtful.add(place.path)
@@ -138,6 +157,7 @@ class Disk:
 
     def set_state(self, path: str, state: Known, reason: str) -> None:
         """Set a file of the repository with its mode, or remove it."""
+        self._written.add(Place(path))
         if state is UNSURE:
             self.effects.forget_place(path, reason)
         else:
@@ -149,6 +169,7 @@ class Disk:
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""
+        self._written.add(Place(path))
         for item in self.below(path):
             self.effects.settle(item, None)
         if self.files.is_folder(path):

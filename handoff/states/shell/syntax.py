@@ -159,7 +159,21 @@ _OPERATOR = re.compile(r"&&|\|\||;;|\|&|[;&|()\n]")
 _REDIRECT = re.compile(r"(\d*)(<<<|<<-|<<|>>|>\||>&|<&|<>|&>>|&>|[<>])")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
 _ENDS = frozenset(("then", "else", "elif", "fi", "do", "done", "esac", "}"))
-_RESERVED = _ENDS | {"if", "for", "while", "until", "case", "{", "function", "select", "time", "coproc", "[[", "!", "in"}
+_RESERVED = _ENDS | {
+    "if",
+    "for",
+    "while",
+    "until",
+    "case",
+    "{",
+    "function",
+    "select",
+    "time",
+    "coproc",
+    "[[",
+    "!",
+    "in",
+}
 _PLAIN = re.compile(r"[^\s;&|()<>'\"\\$`~*?\[{#!]+")
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.S)
 _ANSI_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
@@ -432,25 +446,28 @@ class _Reader:
         waiting, self._waiting = self._waiting, []
         for heredoc in waiting:
             lines: list[str] = []
-            while True:
-                if self.place >= len(self.text):
-                    break  # the shell warns, and takes what there is
-                end = self.text.find("\n", self.place)
-                line = self.text[self.place : end + 1] if end >= 0 else self.text[self.place :]
-                self.place += len(line)
+            while self.place < len(self.text):  # else the shell warns, and takes what there is
+                line = self._logical_line(joins=not heredoc.is_raw)
                 bare = line.lstrip("\t") if heredoc.strips_tabs else line
                 if bare.removesuffix("\n") == heredoc.delimiter:
                     break
-                if not heredoc.is_raw and lines and _is_continued(lines[-1]):
-                    bare = line  # after a joined line, neither tabs nor the end are looked for
-                if end < 0:
-                    bare += "\n"
-                lines.append(bare)
+                lines.append(bare if bare.endswith("\n") else bare + "\n")
             body = "".join(lines)
             if heredoc.is_raw:
                 heredoc.word = Word((Literal_(body, True),), body)
             else:
                 heredoc.word = Word(_Reader(body, self.depth + 1).quoted(in_heredoc=True), body)
+
+    def _logical_line(self, *, joins: bool) -> str:
+        """The next line of a here-document; with ``joins`` a backslash at its end brings the one after it along."""
+        parts: list[str] = []
+        while True:
+            end = self.text.find("\n", self.place)
+            line = self.text[self.place : end + 1] if end >= 0 else self.text[self.place :]
+            self.place += len(line)
+            if not joins or not _is_continued(line):
+                return "".join([*parts, line])
+            parts.append(line[:-2])
 
     def _simple(self) -> Command:
         assignments: list[tuple[str, Word]] = []
