@@ -346,7 +346,7 @@ def compare(name: str, raw: Path, repeats: int, peer: str, way: Callable[..., Ta
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--adp", type=Path, help="a copy of the Agent Data Protocol's repository")
-    parser.add_argument("--runs", type=int, default=4_000, help="runs of each set; few are read by one process")
+    parser.add_argument("--runs", type=int, default=2_000, help="runs of each set; few are read by one process")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -99,12 +99,21 @@ def did_not_happen(action: Action, observation: Observation) -> bool:
     )
 
 
+_JOINTS = ("\n", "\\n", ";", "&", "|", "$(", "`")
+"""What makes more than one command of a line, as text or in JSON."""
+_NOT_FOUND = re.compile(
+    r"(?:\A|: |\n)([^\s:'\"]{1,200}): "
+    r"(?:command not found|not found|No such file or directory|Permission denied|cannot execute)"
+)
+
+
 def _line_did_not_run(action: Action, observation: Observation, head: str) -> bool:
     if _NOT_RUN_ANSWER.match(head) is not None:
         return True
-    is_simple = "&&" not in action.arguments and "\n" not in action.arguments and ";" not in action.arguments
-    if is_simple and observation.exit_code in (126, 127):
-        return True
+    if observation.exit_code in (126, 127) and not any(mark in action.arguments for mark in _JOINTS):
+        found = _NOT_FOUND.search(head)  # of the line's own command, not of one in a script that it ran
+        if not head.strip() or (found is not None and found[1] in action.arguments):
+            return True
     start = head.lstrip()
     return start.startswith(("bash: syntax error", "/bin/bash: -c: line", "sh: 1: Syntax error")) and (
         "syntax error" in start.lower()

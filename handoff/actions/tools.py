@@ -71,6 +71,11 @@ _SUBAGENTS = listed(
 )
 """Calls that let another agent work in the same tree."""
 
+_READING_AGENTS = frozenset(("Explore", "Plan", "claude-code-guide"))
+"""Kinds of Claude Code's agents that have no tool to edit with."""
+_READING_MCP = re.compile(r"mcp__.+__(?:get|list|search|read|find|query|fetch|resolve|view|describe)(?:[_-].*)?")
+"""Tools of other servers whose names say that they only look."""
+
 _HARMLESS = listed(
     """
     webfetch web_fetch websearch web_search web_search_call google_web_search fetch browse browse_interactive
@@ -126,7 +131,7 @@ def shell_line(action: Action, context: Context) -> tuple[str, Context] | None:
     return (text, context) if name in SHELLS or name == word else None
 
 
-_NOT_LINES = frozenset(("apply_patch", "patch", "apply_diff", "udiff", "git_commit", "python", "ipython", "run_ipython"))
+_NOT_LINES = listed("apply_patch patch apply_diff udiff git_commit python ipython run_ipython")
 """Tools whose text is no shell line, even where it begins with the tool's name."""
 
 
@@ -177,13 +182,15 @@ def _of_values(name: str, values: _Values, context: Context) -> Result:
             return reader(name, values, context)
     except (KeyError, TypeError, ValueError):
         return (Other(tool=name),), context
+    if name in _SUBAGENTS and values.get("subagent_type") in _READING_AGENTS:
+        return (Other(tool=name),), context
     return _other(name), context
 
 
 def _other(name: str) -> tuple[Operation, ...]:
     """A call of no kind of §4. Subagents and tools that nobody knows may edit the tree beside it."""
     other = Other(tool=name or "unnamed")
-    if name in _HARMLESS or name.startswith("browser_"):
+    if name in _HARMLESS or name.startswith("browser_") or _READING_MCP.fullmatch(name) is not None:
         return (other,)
     reason = f"subagent {name}" if name in _SUBAGENTS else f"unknown tool {name}".strip()
     return other, Opaque(reason=reason, is_possible=True)

@@ -148,12 +148,22 @@ class _Line:
             self._files(part, words, program, sure)
             self._state(part, words, program, sure)
             self._packages(number, words, sure)
+        self._remove_at_last()
         self._outputs()
         context = self._places[()].context
         if self._keeps:
             self._ledger.context = context
         elif not self._is_late:  # the shell is gone; that it found a root there stays
             self._ledger.context = msgspec.structs.replace(self._ledger.context, prefixes=context.prefixes)
+
+    def _remove_at_last(self) -> None:
+        """Commands of a pipeline, and in the background, run beside others: what they remove may go after the rest."""
+        for part, sure in zip(self._parts, self._sure, strict=True):
+            if part.length > 1 or sure.is_background:
+                words = unwrapped(part.words)
+                self._place = self._place_of(part.scope)
+                program = words[0].text.rsplit("/", 1)[-1] if words else ""
+                self._removes(words, program, [word for word in words[1:] if not word.text.startswith("-")])
 
     def doubt(self, line: str) -> None:
         """What a line that cannot be read in full may have ended, by the words in it."""
@@ -277,11 +287,7 @@ class _Line:
                 if redirect.operator in _OUTPUTS:
                     self._made(redirect.target)
         arguments = [word for word in words[1:] if not word.text.startswith("-")]
-        if program in ("rm", "rmdir", "unlink", "shred", "mv"):
-            for word in arguments[:-1] if program == "mv" else arguments:
-                self._removed(word)
-        elif (program == "find" and any(word.text in ("-delete", "-exec") for word in words)) or program == "xargs":
-            self._removed(Word("$", False))  # it may be any of them
+        self._removes(words, program, arguments)
         if not sure.succeeded:
             return
         if program in ("touch", "mkdir", "tee"):
@@ -298,6 +304,13 @@ class _Line:
         elif program == "mktemp" and len(self._speaking) == 1 and self._text.strip().startswith("/"):
             name = self._text.strip().splitlines()[0]
             self._ledger.say("file", name, "folder" if any(w.text == "-d" for w in words) else None, "observed")
+
+    def _removes(self, words: tuple[Word, ...], program: str, arguments: Sequence[Word]) -> None:
+        if program in ("rm", "rmdir", "unlink", "shred", "mv"):
+            for word in arguments[:-1] if program == "mv" else arguments:
+                self._removed(word)
+        elif (program == "find" and any(word.text in ("-delete", "-exec") for word in words)) or program == "xargs":
+            self._removed(Word("$", False))  # it may be any of them
 
     def _made(self, word: Word, *, is_folder: bool = False) -> None:
         path = self._outside(word)

@@ -12,14 +12,18 @@ def apply_file(patch: FilePatch, read: Read, strip: int = 1, *, is_strict: bool 
     """What one file's patch leaves. ``is_strict``: as ``git apply`` demands it (see ``apply_hunks``)."""
     old = stripped(patch.old_path, strip)
     new = stripped(patch.new_path, strip)
-    if patch.is_binary:
+    if patch.is_binary and patch.forward is None:
         raise Misfit(f"{new or old}: the patch is binary, its content is not in it")
     before = read(old) if old is not None else None
     if old is not None and before is None:
         raise Misfit(f"{old}: the patch changes a file that does not exist")
     if new is not None and new != old and (read(new) is not None if is_strict else old is None and read(new)):
         raise Misfit(f"{new}: the patch creates a file that exists")
-    after = apply_hunks(before or b"", patch.hunks, new or old or "", is_strict=is_strict)
+    path = new or old or ""
+    if patch.forward is not None:
+        after = patch.forward.applied(before or b"", path)
+    else:
+        after = apply_hunks(before or b"", patch.hunks, path, is_strict=is_strict)
     if new is None:
         if after:
             raise Misfit(f"{old}: the patch removes a file that has other content")

@@ -67,8 +67,8 @@ def _plain(path: str | None) -> str | None:
 
 
 def _sections(text: str) -> list[str]:
-    starts = [match.start() for match in _SECTION.finditer(text)]
-    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    edges = [*(match.start() for match in _SECTION.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
 
 
 def _head(section: str) -> FilePatch | None:

@@ -214,7 +214,6 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
     """One verdict per step, 0 to n. ``is_whole``: the end is known of every file, and not only of those changed."""
     suspicion = min(walk.suspicions, default=None)
     unproven = walk.histories.unproven(len(walk.positions) - 1)
-    everything = EVERYTHING in walk.unknown[-1]
     is_untouched = not walk.histories.paths() and bool(walk.checked_steps)
     has_evidence = has_patch or walk.full_reads > 0 or is_untouched
     proof = "the recorded patch is reproduced" if has_patch else "the recording shows every changed file whole"
@@ -232,12 +231,8 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
         elif found:
             reason = f"the run diverges at step {found.step} ({found.path}); nothing proves the steps before it"
             yield StepState(position, "unverifiable", reason)
-        elif not has_evidence or everything:
-            reason = (
-                "a later step may have changed any file, so the end proves nothing"
-                if everything
-                else "the recording offers neither a patch of these files nor a full read"
-            )
+        elif not has_evidence:
+            reason = "the recording offers neither a patch of these files nor a full read"
             yield StepState(position, "unverifiable", reason)
         elif open_files := unproven[step]:
             yield StepState(position, "partial", f"nothing in the recording confirms {_listed(open_files)}")

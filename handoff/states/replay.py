@@ -90,9 +90,22 @@ def replay_all(
 
 def _written(repository: Repository, drafts: Sequence[_Draft | _Unbegun]) -> Iterator[Replay]:
     chains = [chain for draft in drafts if (chain := draft.chain()) is not None]
-    written = {item.trajectory_id: item.states for item in write_chains(repository, chains)} if chains else {}
+    refused: dict[str, str] = {}
+    written: dict[str, list[tuple[str, str]]] = {}
+    try:
+        written = {item.trajectory_id: item.states for item in write_chains(repository, chains)} if chains else {}
+    except StateError:
+        for chain in chains:
+            try:
+                written[chain.trajectory_id] = write_chains(repository, [chain])[0].states
+            except StateError as error:
+                write_chains(repository, [chain._replace(changes=[])])  # raises when it is not the run's fault
+                refused[chain.trajectory_id] = f"git cannot store these states: {error}"
     for draft in drafts:
-        yield draft.finish(written.get(draft.trajectory_id))
+        if draft.trajectory_id in refused:
+            yield draft.refused(refused[draft.trajectory_id])
+        else:
+            yield draft.finish(written.get(draft.trajectory_id))
 
 
 class _Draft:
@@ -111,6 +124,7 @@ class _Draft:
         self.trajectory_id = trajectory_id
         self._format = trajectory.format
         self._repo = trajectory.repo
+        self._steps = len(trajectory.steps)
         self._base = base
         self._changes: list[dict[str, FileState]] = walk.changes
         self._judgement = judgement
@@ -126,6 +140,10 @@ class _Draft:
     def chain(self) -> Chain:
         """What is to be written."""
         return Chain(self.trajectory_id, self._base.commit, list(self._changes))
+
+    def refused(self, reason: str) -> Replay:
+        """The replay without states, because they cannot be stored."""
+        return unverifiable(self.trajectory_id, self._format, self._repo, self._steps, "no_repository", reason)
 
     def finish(self, written: list[tuple[str, str]] | None) -> Replay:
         """The finished replay, with the ids of what was written."""
@@ -175,6 +193,10 @@ class _Unbegun:
         """Nothing is to be written."""
         return None
 
+    def refused(self, reason: str) -> Replay:
+        """As ``finish``: there was nothing to store."""
+        return self._replay
+
     def finish(self, written: list[tuple[str, str]] | None) -> Replay:
         """Why it could not be begun."""
         return self._replay
@@ -194,9 +216,19 @@ def _draft(
         return _Unbegun(trajectory_id, trajectory, "no_base", _why_no_base(trajectory))
     tree = repository.tree_of(base.commit)
     rerun = reruns(repository, base.commit, trajectory) if reruns is not None else None
+    rerun_at: set[int] = set()
 
     def walked(pins: Sequence[Pin], late: Sequence[Gap]) -> tuple[Walk, Judgement]:
-        walk = Walk(trajectory, repository, tree, base_commit=base.commit, pins=pins, late=late, rerun=rerun)
+        walk = Walk(
+            trajectory,
+            repository,
+            tree,
+            base_commit=base.commit,
+            pins=pins,
+            late=late,
+            rerun=rerun,
+            rerun_at=rerun_at,
+        )
         return walk, judge(walk, result)
 
     try:
@@ -204,6 +236,9 @@ def _draft(
         result = _result(trajectory, repository)
         missing = unheld(repository, tree)
         walk, judgement, recoveries = recovered(*walked((), ()), walked)
+        if rerun is not None and (still_open := {gap.step for gap in walk.gaps if walk.unknown[gap.step]}):
+            rerun_at |= still_open  # only what no evidence of the recording tells
+            walk, judgement, recoveries = recovered(*walked((), ()), walked)
     except StateError as error:  # files that this store lacks and that cannot be fetched
         return _Unbegun(trajectory_id, trajectory, "no_repository", str(error))
     counts = (len(missing.submodules), len(missing.lfs_pointers))

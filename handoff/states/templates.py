@@ -76,39 +76,51 @@ def take_template(repository: Repository, base_commit: str) -> Template:
 
 
 def trim(root: Path, kept_bytes: int) -> int:
-    """Remove templates of all mirrors in ``root``, the longest unused first, until they fit; bytes that are left."""
-    present = []
-    for lock in root.glob(f"*/{_FOLDER}/*.lock"):
-        template = lock.with_suffix("")
-        try:
-            present.append((lock.stat().st_mtime_ns, lock, template, int((template / "size").read_bytes())))
-        except (FileNotFoundError, ValueError):
-            continue  # being made, or going
+    """Remove templates of all mirrors in ``root``, the longest unused first, until they fit; bytes that are left.
+
+    Processes take turns at it.
+    """
+    with locked(root / ".handoff-templates.lock"):
+        _remove_leftovers(root)
+        present = []
+        for lock in root.glob(f"*/{_FOLDER}/*.lock"):
+            template = lock.with_suffix("")
+            try:
+                present.append((lock.stat().st_mtime_ns, lock, template, int((template / "size").read_bytes())))
+            except (FileNotFoundError, ValueError):
+                continue  # being made
+        total = sum(size for *_, size in present)
+        for _, lock, template, size in sorted(present):
+            if total <= kept_bytes:
+                break
+            if _evict(lock, template):
+                total -= size
+    return total
+
+
+def _remove_leftovers(root: Path) -> None:
+    """What was killed while it made or removed a template."""
     for left in root.glob(f"*/{_FOLDER}/.*.evicted"):
         _remove(left)
     for left in root.glob(f"*/{_FOLDER}/.*.partial"):
         with try_locked(left.with_name(left.name[1:].replace(".partial", ".build"))) as nobody_makes_it:
             if nobody_makes_it:
                 _remove(left)
-    total = sum(size for *_, size in present)
-    for _, lock, template, size in sorted(present):
-        if total <= kept_bytes:
-            break
-        claimed = try_claim(lock)
-        if claimed is None:
-            continue
-        evicted = template.with_name(f".{template.name}.evicted")
-        _remove(evicted)
-        try:
-            template.rename(evicted)
-        except FileNotFoundError:
-            continue
-        finally:
-            lock.unlink(missing_ok=True)
-            os.close(claimed)
-        _remove(evicted)
-        total -= size
-    return total
+
+
+def _evict(lock: Path, template: Path) -> bool:
+    """Remove a template, unless somebody holds it."""
+    claimed = try_claim(lock)
+    if claimed is None:
+        return False
+    evicted = template.with_name(f".{template.name}.evicted")
+    try:
+        template.rename(evicted)
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(claimed)
+    _remove(evicted)
+    return True
 
 
 def _make(repository: Repository, base_commit: str, folder: Path) -> None:

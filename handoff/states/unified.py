@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from handoff.states.binary import Binary, read_binary
 from handoff.states.editors import Misfit, encoded
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -41,6 +42,9 @@ class FilePatch(NamedTuple):
     """Abbreviated blob id of the file before the patch, when the diff has an ``index`` line."""
     after: str | None = None
     is_binary: bool = False
+    forward: Binary | None = None
+    """A binary file's change, where the patch holds it."""
+    backward: Binary | None = None
 
 
 class Change(NamedTuple):
@@ -57,7 +61,18 @@ def turned(patch: FilePatch) -> FilePatch:
     """The patch that takes this one back."""
     signs = str.maketrans("+-", "-+")
     hunks = [Hunk(h.new_start, h.new, h.old, h.start, h.tags.translate(signs)) for h in patch.hunks]
-    return FilePatch(patch.new_path, patch.old_path, hunks, None, False, patch.after, patch.before, patch.is_binary)
+    return FilePatch(
+        patch.new_path,
+        patch.old_path,
+        hunks,
+        None,
+        False,
+        patch.after,
+        patch.before,
+        patch.is_binary,
+        patch.backward,
+        patch.forward,
+    )
 
 
 def stripped(path: str | None, strip: int) -> str | None:
@@ -98,6 +113,8 @@ def _git_file(lines: list[bytes], at: int) -> tuple[FilePatch, int]:
     before: str | None = None
     after: str | None = None
     is_copy = is_binary = False
+    forward: Binary | None = None
+    backward: Binary | None = None
     at += 1
     while at < len(lines):
         line = lines[at]
@@ -114,7 +131,12 @@ def _git_file(lines: list[bytes], at: int) -> tuple[FilePatch, int]:
             new = "b/" + _unquoted(line.split(b" to ", 1)[1])
         elif match := _INDEX.match(line):
             before, after = match[1].decode(), match[2].decode()
-        elif line.startswith((b"GIT binary patch", b"Binary files ")):
+        elif line == b"GIT binary patch":
+            is_binary = True
+            forward, at = read_binary(lines, at + 1)
+            backward, at = read_binary(lines, at)
+            continue
+        elif line.startswith(b"Binary files "):
             is_binary = True
         elif line.startswith(b"--- ") and at + 1 < len(lines) and lines[at + 1].startswith(b"+++ "):
             old, new = _header_path(line[4:]), _header_path(lines[at + 1][4:])
@@ -124,7 +146,7 @@ def _git_file(lines: list[bytes], at: int) -> tuple[FilePatch, int]:
             break
         at += 1
     hunks, at = _hunks(lines, at)
-    return FilePatch(old, new, hunks, mode, is_copy, before, after, is_binary), at
+    return FilePatch(old, new, hunks, mode, is_copy, before, after, is_binary, forward, backward), at
 
 
 def _git_paths(rest: bytes) -> tuple[str, str]:

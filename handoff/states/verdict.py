@@ -140,7 +140,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             "format": self.format,
             "repo": self.repo,
             "base": self.base,
-            "base_evidence": self.base_evidence or None,
+            "base_evidence": _text(self.base_evidence) or None,
             "status": self.status,
             "category": self.category,
             "reason": _text(self.reason),

@@ -8,7 +8,7 @@ What follows from it all is decided in ``judge``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from handoff.actions import (
@@ -75,7 +75,7 @@ the files that it changed; ``None`` where it cannot be run, or answers otherwise
 
 
 class Walk(Watching):
-    """One way through a recording. Everything is there once it is made."""
+    """One way through a recording. Everything is there once it is made. ``rerun_at``: opaque steps to execute again."""
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class Walk(Watching):
         pins: Sequence[Pin] = (),
         late: Sequence[Gap] = (),
         rerun: Rerunner | None = None,
+        rerun_at: Collection[int] = (),
     ) -> None:
         super().__init__(trajectory, repository, base_tree, base_commit)
         self._pins: dict[int, list[Pin]] = {}
@@ -94,6 +95,7 @@ class Walk(Watching):
             self._pins.setdefault(pin.moment, []).append(pin)
         self.late += late
         self._rerun = rerun
+        self._rerun_at = rerun_at
         for number, step in enumerate(trajectory.steps, 1):
             self._take(number, step)
         self._step = len(trajectory.steps)
@@ -260,7 +262,8 @@ class Walk(Watching):
             return
         self.opaque.append(OpaqueStep(self._step, new[min(new)], () if EVERYTHING in new else tuple(sorted(new))))
         is_told = observation.missing is None and not observation.is_orphan
-        if self._rerun is not None and line is not None and not known and is_told:
+        is_asked = self._rerun is not None and self._step in self._rerun_at
+        if self._rerun is not None and is_asked and line is not None and not known and is_told:
             changes = self._rerun(dict(start), *line, observation)
             if changes is not None:
                 self._take_rerun(start, changes)

@@ -215,18 +215,11 @@ class Watching:
     def _look(
         self, operations: tuple[Operation, ...], observation: Observation, line: tuple[str, Context] | None
     ) -> None:
-        if not observation.text or observation.is_orphan:
+        if observation.is_orphan or observation.missing is not None:
             return
         if line is not None:
-            for seen in gitshown.diffs(*line, observation.text):
-                self._see_blob(seen)
-            self._head_moved = self._head_moved or _MOVES_HEAD.search(line[0]) is not None
-            listed = None if self._head_moved else gitshown.status(*line, observation.text)
-            if listed is not None and observation.exit_code in (None, 0):
-                self._see_status(listed)
-            for commit in gitshown.commits_made(line[0], observation.text):
-                self._see_commit(commit)
-        if observation.exit_code not in (None, 0):
+            self._look_at_git(line, observation)
+        if not observation.text or observation.exit_code not in (None, 0):
             return
         for text in checkpoints.shown(operations, observation.text):
             path = self.inside(text.path)
@@ -235,6 +228,16 @@ class Watching:
                     self._see_unmade(path, text)
             elif path:
                 self._see_text(path, text)
+
+    def _look_at_git(self, line: tuple[str, Context], observation: Observation) -> None:
+        for seen in gitshown.diffs(*line, observation.text):
+            self._see_blob(seen)
+        self._head_moved = self._head_moved or _MOVES_HEAD.search(line[0]) is not None
+        listed = None if self._head_moved else gitshown.status(*line, observation.text)
+        if listed is not None and (observation.exit_code == 0 or observation.text):
+            self._see_status(listed)
+        for commit in gitshown.commits_made(line[0], observation.text):
+            self._see_commit(commit)
 
     def _see_status(self, listed: Mapping[str, str]) -> None:
         """What git lists as changed against the base, and what it therefore says is not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handoff import actions
-from handoff.actions import Dialect, context_of
+from handoff.actions import Context, Dialect, context_of
 from handoff.actions.operations import (
     AppendFile,
     ApplyPatch,
@@ -224,3 +224,38 @@ def test_broken_arguments_are_never_an_edit_and_never_an_error(arguments: str) -
         for is_text in (False, True):
             for operation in operations(Action(tool=tool, arguments=arguments, is_text=is_text)):
                 assert not actions.changed_paths(operation)
+
+
+def test_a_patch_with_absolute_paths_is_seen_from_the_repository() -> None:
+    """Files outside of it are left out: they are not part of its state."""
+    text = (
+        "*** Begin Patch\n*** Update File: /w/p/src/a.py\n@@\n-x\n+y\n*** Add File: /etc/b\n+b\n"
+        "*** Update File: ../c.py\n*** Move to: /w/p/d.py\n@@\n-x\n+y\n*** End Patch"
+    )
+    (patch,) = operations(call("apply_patch", input=text), Context(cwd="lib", prefixes=("/w/p",)))
+    assert isinstance(patch, ApplyPatch)
+    assert patch.paths == ("src/a.py", "c.py", "d.py")
+    assert patch.root == ""
+    assert patch.text == (
+        "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n"
+        "*** Update File: c.py\n*** Move to: d.py\n@@\n-x\n+y\n*** End Patch"
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "is_harmless"),
+    [
+        (call("Task", subagent_type="Explore", prompt="look"), True),
+        (call("Agent", subagent_type="Plan", prompt="plan"), True),
+        (call("Task", subagent_type="general-purpose", prompt="do"), False),
+        (call("Task", prompt="do"), False),
+        (call("mcp__github__get_issue", number=1), True),
+        (call("mcp__context7__resolve-library-id", name="x"), True),
+        (call("mcp__files__write_file", path="x"), False),
+        (call("mcp__files__getaway", path="x"), False),
+    ],
+)
+def test_agents_and_servers_that_only_look_change_nothing(action: Action, is_harmless: bool) -> None:
+    found = operations(action)
+    assert isinstance(found[0], Other)
+    assert (len(found) == 1) is is_harmless

@@ -262,7 +262,7 @@ class Programs:
                 f"git {self._one('revert --no-edit HEAD', 'cherry-pick HEAD~1', 'revert -n HEAD', 'switch -c sw')}",
                 f"git show {self._one('HEAD', 'HEAD~1')}:{self._one('a.txt', 'nonl', 'src/b.py')} > {self._any()}",
                 f"git diff {self._one('', 'HEAD', '--cached')} > {self._one('../p.diff', 'p.diff')}",
-                f"git apply {self._one('', '--cached', '--index', '-R')} <<'EOF'\n{PATCH}{self._one('', NEW_FILE)}EOF\n",
+                f"git apply {self._one('', '--cached', '--index', '-R')} <<'E'\n{PATCH}{self._one('', NEW_FILE)}E\n",
             )
         )
 

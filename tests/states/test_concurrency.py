@@ -80,6 +80,41 @@ def test_four_writers_that_merge_packs_lose_nothing(repository: Repository, base
     assert len(repository.git("for-each-ref", "--format=%(refname)", "refs/handoff").split()) == 4 * 12 * 4
 
 
+_FETCHER = """
+import sys
+from pathlib import Path
+from handoff.states import packs
+from handoff.states.importer import Chain, write_chains
+from handoff.states.repositories import Repositories
+packs.MOST_PACKS = 2
+root, source, base, name = sys.argv[1:]
+with Repositories(Path(root), {"o/pager": "file://" + source}) as repositories:
+    repository = repositories.open("o/pager", base)
+    tree = repository.tree_of(base)
+    for number, path in enumerate(repository.files(tree)):
+        repository.read(tree, path)
+        write_chains(repository, [Chain(f"t_{name}{number}", base, [{"a": ("100644", f"{name}{number}".encode())}])])
+"""
+
+
+def test_fetches_writes_and_merges_beside_each_other_lose_nothing(
+    repository: Repository, base: str, tmp_path: Path
+) -> None:
+    """One partial clone, made, filled file by file and tidied by several processes at once."""
+    repository.git("config", "uploadpack.allowFilter", "true")
+    command = [sys.executable, "-c", _FETCHER, str(tmp_path / "mirrors"), str(repository.git_dir), base]
+    fetchers = [subprocess.Popen([*command, f"w{n}"], cwd=ROOT, stderr=subprocess.PIPE) for n in range(3)]
+    for fetcher in fetchers:
+        _, said = fetcher.communicate()
+        assert fetcher.returncode == 0, said.decode()[-2000:]
+    with Repositories(tmp_path / "mirrors", {}) as repositories:
+        mirror = repositories.open("o/pager", base)
+        assert mirror.is_partial
+        assert all(mirror.read(mirror.tree_of(base), path) == data for path, data in FILES.items())
+        mirror.git("fsck", "--connectivity-only")
+        assert len(mirror.git("for-each-ref", "refs/handoff").splitlines()) == 3 * len(FILES)
+
+
 def test_one_mirror_is_made_by_many_at_once(repository: Repository, base: str, tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\nfrom handoff.states.repositories import Repositories\n"

@@ -12,6 +12,7 @@ import pytest
 
 from handoff.actions import Context
 from handoff.states.repositories import Repository
+from tests.states.references.codex import ApplyPatch
 from tests.states.references.editors import Aider, Call, Editor, Exact, Pi, Refused, ShellWindow, StrReplace, Window
 from tests.states.references.replaying import Replayed
 
@@ -19,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "editors"
 
 
 class Golden(NamedTuple):
-    """One fixture file: the context of its calls, and the reference that plays the tool."""
+    """One fixture file: the context of its calls, and the reference that plays the tool in all of its cases, if any."""
 
     context: Context
     reference: Callable[[Path], Editor] | None = None
@@ -48,6 +49,7 @@ GOLDENS = {
     "gemini_replace": Golden(Context(harness="gemini_cli"), lambda p: Exact(p, takes_line=False, keeps_end=True)),
     "aider_edit_block": Golden(Context(harness="aider"), Aider),
     "codex_apply_patch": Golden(Context(harness="codex")),
+    "codex_apply_patch_plain": Golden(Context(harness="codex"), lambda p: ApplyPatch(p, is_newer=True)),
 }
 UNSURE = {
     "openhands_0_1": 12,
@@ -117,6 +119,7 @@ def test_the_references_leave_what_the_real_editors_left(name: str, tmp_path: Pa
         folder = tmp_path / str(number)
         folder.mkdir()
         for path, data in files_of(case, "files").items():
+            (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(data)
         reference = make(folder)
         for call, has_happened in zip(case["calls"], case["ok"], strict=True):
@@ -134,5 +137,5 @@ def test_the_references_leave_what_the_real_editors_left(name: str, tmp_path: Pa
                     break
                 assert has_happened, (case, call)
         else:
-            left = {path.name: path.read_bytes() for path in folder.iterdir()}
+            left = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
             assert left == files_of(case, "after"), case

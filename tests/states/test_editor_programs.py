@@ -286,7 +286,7 @@ def test_aider(count: int, tmp_path: Path, store: Repository) -> None:
 @MANY
 @pytest.mark.parametrize("is_newer", [False, True])
 def test_codex(is_newer: bool, count: int, tmp_path: Path, store: Repository) -> None:
-    """Its generations differ where the patch's white space is not the file's, and where the file ends in empty lines."""
+    """Its generations differ where a line is given loosely, and where the file ends in empty lines."""
 
     def play(case: Case) -> None:
         text = case.lines(12) + case.choose.choice(["\n", "\n", ""])

@@ -125,3 +125,38 @@ def test_patches(program: Program, count: int, tmp_path: Path) -> None:
 
     check()
     assert totals["unknown"] <= 0.1 * totals["known"], totals
+
+
+@pytest.mark.parametrize("count", [pytest.param(40, id="some"), pytest.param(1000, id="many", marks=pytest.mark.slow)])
+def test_binary_patches(count: int, tmp_path: Path) -> None:
+    """Whole contents and deltas, forward and back, of files that are the right ones or are not."""
+
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck), deadline=None, database=None)
+    @given(st.integers(min_value=0, max_value=2**64))
+    def check(seed: int) -> None:
+        case = Case(seed, tmp_path / "work")
+        before = bytes([0]) + case.choose.randbytes(case.choose.choice([0, 5, 60, 600]))
+        cut = case.choose.randint(0, len(before))
+        after = (
+            before[:cut] + case.choose.randbytes(case.choose.randint(1, 9)) + before[cut:] * case.choose.randint(0, 2)
+        )
+        for name, data in (("old", before), ("new", after)):
+            (case.folder / name).write_bytes(data)
+        line = ["git", "diff", "--no-index", "--binary", "old", "new"]
+        made = subprocess.run(line, cwd=case.folder, env=case.environment, capture_output=True).stdout.decode()
+        for name in ("old", "new"):
+            (case.folder / name).unlink()
+        case.diff = made.replace("a/old b/new", "a/f b/f").replace("a/old", "a/f").replace("b/new", "b/f")
+        case.target = after if case.is_reversed else before
+        real = case.applied("git")
+        assert real is not None
+        assert case.derived("git") == real
+
+    check()
+
+
+@pytest.mark.parametrize("damage", ["literal 9", "delta 5", "literal 5\nzzz", "literal 5\nE~~~~~~~~~", "literal 5\n\n"])
+def test_a_damaged_binary_patch_is_a_misfit(damage: str) -> None:
+    patch = f"diff --git a/f b/f\nindex {'1' * 40}..{'2' * 40} 100644\nGIT binary patch\n{damage}\n\n"
+    with pytest.raises(Misfit):
+        apply_patch(patch, {"f": b"x"}.get)

@@ -221,7 +221,7 @@ def test_a_step_that_runs_again_as_recorded_is_known(repository: Repository, bas
 
 @pytest.mark.skipif(available()["bubblewrap"] is not None or shutil.which("python3") is None, reason="no jail here")
 @pytest.mark.parametrize(
-    "command, output, code",
+    ("command", "output", "code"),
     [
         ("python3 fix.py", "done in 0.1 s\nand more\n", 0),
         ("python3 fix.py", "done in 0.1 s\n", 1),
@@ -236,6 +236,18 @@ def test_a_step_that_runs_differently_stays_opaque(
     run = recording(bash(SCRIPT), bash(command, output, code), base=base)
     done = replay(run, "t_1", repository, reruns=reruns(tmp_path / "work"))
     assert done.status == "partial" and not done.recoveries
+
+
+def test_nothing_runs_again_where_the_recording_tells(repository: Repository, base: str) -> None:
+    """Later evidence comes first; only a step that it leaves open is executed."""
+    asked: list[str] = []
+
+    def never(before: object, line: str, context: object, seen: object) -> None:
+        asked.append(line)
+
+    steps = (fix(), OPAQUE["a formatter"], shows(FORMATTED), bash("make generate", "generated\n"))
+    done = replay(recording(*steps, base=base), "t_1", repository, reruns=lambda *_: never)
+    assert set(asked) == {"make generate"} and done.statuses[2] == "verified" and done.statuses[4] == "partial"
 
 
 def test_answers_are_alike_but_for_times_and_addresses() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from handoff.errors import StateError
+from handoff.states.importer import Chain, Written, write_chains
 from handoff.states.reader import StoredStates
 from handoff.states.replay import replay, replay_all
 from handoff.states.repositories import Repositories, Repository
@@ -127,6 +129,43 @@ def test_the_base_commit_is_found_by_the_blobs_of_the_patch(repository: Reposito
 def test_the_patch_of_another_task_proves_nothing(repository: Repository, base: str) -> None:
     run = recording(fix(), base=base, patch=patch_of(repository, base, {"README.md": b"other\n"}))
     assert replay(run, "t_12", repository).status == "unverifiable"
+
+
+def test_a_run_that_cannot_be_stored_stops_no_other(
+    repository: Repository, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = write_chains
+
+    def refusing(where: Repository, chains: Iterable[Chain]) -> list[Written]:
+        chains = list(chains)
+        if any(chain.trajectory_id == "t_bad" and chain.changes for chain in chains):
+            raise StateError("git refused")
+        return real(where, chains)
+
+    monkeypatch.setattr("handoff.states.replay.write_chains", refusing)
+    good = recording(fix(), bash("cat src/pager.py", FIXED.decode()), base=base)
+    first, second = replay_all([("t_bad", good), ("t_good", good)], repository)
+    assert first.status == "unverifiable" and "git refused" in first.reason and first.trees == (None,) * 3
+    assert second.status == "verified"
+
+
+def test_runs_are_written_in_batches_and_come_out_in_order(
+    repository: Repository, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a few are held in memory at a time."""
+    monkeypatch.setattr("handoff.states.replay._BATCH_RUNS", 3)
+    taken: list[str] = []
+
+    def runs() -> Iterator[tuple[str, Trajectory]]:
+        for number in range(8):
+            taken.append(f"t_{number}")
+            yield f"t_{number}", recording(fix(), base=base if number != 4 else "main")
+
+    found = []
+    for done in replay_all(runs(), repository):
+        found.append(done.trajectory_id)
+        assert len(taken) - len(found) < 3
+    assert found == taken
 
 
 def test_writing_again_gives_the_same_commits(repository: Repository, base: str) -> None:

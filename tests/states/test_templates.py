@@ -103,6 +103,34 @@ def test_what_killed_makers_and_removers_left_goes(repository: Repository, bases
     assert bases[3] in made(repository)
 
 
+_LAYER = """
+import sys
+from pathlib import Path
+from handoff.states.repositories import Repository
+from handoff.states.worktree import lay_out
+git_dir, place, *bases = sys.argv[1:]
+with Repository(Path(git_dir), kept_bytes=1) as repository:
+    for base in bases * 4:
+        tree = repository.tree_of(base)
+        with lay_out(repository, base, tree, Path(place)) as laid:
+            assert laid.tree() == tree and (laid.path / ".git/HEAD").is_file() and (laid.path / "README.md").is_file()
+"""
+
+
+def test_many_that_lay_out_and_make_room_do_not_disturb_each_other(
+    repository: Repository, bases: list[str], tmp_path: Path
+) -> None:
+    """Each removes what the others do not hold, so that templates are made and removed all the time."""
+    command = [sys.executable, "-c", _LAYER, str(repository.git_dir)]
+    running = [
+        subprocess.Popen([*command, str(tmp_path / f"wt{n}"), *bases[n:], *bases[:n]], cwd=ROOT, stderr=subprocess.PIPE)
+        for n in range(3)
+    ]
+    for process in running:
+        _, said = process.communicate()
+        assert process.returncode == 0, said.decode()[-2000:]
+
+
 def test_an_unsafe_base_leaves_nothing(
     repository: Repository, base: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -39,7 +39,30 @@ def patch_of(
     if not inside:
         return Other(tool="patch", target=paths[0] if paths else "")
     root = context.cwd if context.cwd and not is_outside(context.cwd) else ""
+    if "*** Begin Patch" in text and any(match[2].strip().startswith(("/", "..")) for match in _SECTION.finditer(text)):
+        text, root = _rooted(text, context), ""
     return ApplyPatch(text=text, strip=strip, root=root, is_reversed=is_reversed, program=program, paths=inside)
+
+
+_SECTION = re.compile(r"^(\*\*\* (?:Add File|Update File|Delete File|Move to): )(.+)$", re.M)
+
+
+def _rooted(text: str, context: Context) -> str:
+    """A ``*** Begin Patch`` text whose paths are all seen from the repository; files outside of it are left out."""
+    kept: list[str] = []
+    is_inside = True
+    for line in text.split("\n"):
+        match = _SECTION.match(line)
+        if match is not None:
+            path = resolve(match[2].strip(), context)
+            if "Move to" not in match[1]:
+                is_inside = not is_outside(path) and path != "."
+            line = match[1] + path
+        elif line.strip() == "*** End Patch":
+            is_inside = True
+        if is_inside:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def apply_patch(call: Call) -> list[Operation]:

@@ -89,7 +89,7 @@ def _validation(call: Call, verb: str, rest: list[str], *, is_script: bool) -> l
     if verb in _LINTS or A_LINT.fullmatch(verb):
         return [validated(call, "lint", f"{name} {verb}", name)]
     if verb.partition(":")[0] in ("fmt", "format"):
-        if "--check" in texts or "--check-formatted" in texts:
+        if "--check" in texts or "--check-formatted" in texts or not rewrites(verb, texts):
             return [validated(call, "lint", f"{name} {verb}", name)]
         return [Opaque(reason=f"{name} {verb}", paths=(".",))]
     return []

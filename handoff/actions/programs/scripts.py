@@ -142,19 +142,10 @@ def script_of(name: str, code: str, context: Context) -> list[Operation]:
     """An inline script: an edit of the files that it opens for writing, else a run of ``name``."""
     if len(code) > _LONGEST:
         return [Run(target=name), Opaque(reason=name, is_possible=True)]
-    writes = sum(1 for _ in _UNNAMED.finditer(code)) if any(hint in code for hint in _WRITE_HINTS) else 0
     is_beyond = any(hint in code for hint in _BEYOND_HINTS) and _BEYOND.search(code) is not None
+    writes, known, found = _written(code)
     if not writes:
         return [Run(target=name), *([Opaque(reason=name, is_possible=True)] if is_beyond else [])]
-    named = {match["name"]: match["path"] for match in _ASSIGNED.finditer(code)}
-    found: dict[str, None] = {}
-    known = 0
-    for pattern in _PLACES:
-        for match in pattern.finditer(code):
-            path = match["path"] or named.get(match.groupdict().get("name") or "")
-            if path is not None and "{" not in path:
-                known += 1
-                found[path] = None
     made: list[Operation] = []
     for text in found:
         path = resolve(text, context)
@@ -162,3 +153,28 @@ def script_of(name: str, code: str, context: Context) -> list[Operation]:
     if not found:
         return [Opaque(reason=name, paths=(".",), is_possible=True)]
     return [*made, Opaque(reason=name, is_possible=True)] if is_beyond or known < writes else made
+
+
+def _written(code: str) -> tuple[int, int, dict[str, None]]:
+    """Writes in the code, how many of them name their file, and those files, each once."""
+    found: dict[str, None] = {}
+    if not any(hint in code for hint in _WRITE_HINTS):
+        return 0, 0, found
+    writes = sum(1 for _ in _UNNAMED.finditer(code))
+    if not writes:
+        return 0, 0, found
+    named = {match["name"]: match["path"] for match in _ASSIGNED.finditer(code)}
+    known = 0
+    for pattern in _PLACES:
+        for match in pattern.finditer(code):
+            path = match["path"] or named.get(match.groupdict().get("name") or "")
+            if path is not None and "{" not in path:
+                known += 1
+                found[path] = None
+    return writes, known, found
+
+
+def has_unnamed_writes(code: str) -> bool:
+    """Whether the code writes a file that it does not name in a literal."""
+    writes, known, _ = _written(code[:_LONGEST])
+    return known < writes or len(code) > _LONGEST

@@ -16,8 +16,10 @@ from handoff.actions.paths import Context
 from handoff.states.editors import Misfit, Unknowable
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
-from handoff.states.shell.machine import Leave, Machine, Oracle, Sink, Status, Streams, changed_since
-from handoff.states.shell.syntax import Beyond, Script, read_line
+from handoff.states.shell.machine import Machine, changed_since
+from handoff.states.shell.streams import Leave, Oracle, Sink, Status, Streams
+from handoff.states.shell.syntax import read_line
+from handoff.states.shell.tree import Beyond, Script
 from handoff.trajectory import Observation
 
 __all__ = ["Ran", "run_line"]

@@ -6,15 +6,10 @@ import re
 
 from handoff.actions.lines import changed_folder
 from handoff.shell import Word
-from handoff.states.shell.machine import (
-    Builtin,
-    Leave,
-    Machine,
-    Result,
-    Status,
-    Streams,
-)
-from handoff.states.shell.syntax import Beyond
+from handoff.states.shell.disk import UNTOLD
+from handoff.states.shell.machine import Builtin, Machine
+from handoff.states.shell.streams import Leave, Result, Status, Streams
+from handoff.states.shell.tree import Beyond
 from handoff.states.shell.words import Arg
 
 
@@ -43,6 +38,15 @@ def leave(machine: Machine, args: list[Arg], streams: Streams) -> Result:
 def beyond(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     """Commands that change how the rest of the line is read."""
     raise Beyond(args[0].text)
+
+
+def make_temporary(machine: Machine, args: list[Arg], streams: Streams) -> Result:
+    """``mktemp``: a name outside the repository that nobody knows; a text that holds it is not known either."""
+    words = [arg.text for arg in args[1:] if not arg.text.startswith("-")]
+    if any(not arg.is_known for arg in args) or any(not word.startswith("/tmp/") for word in words):
+        return Result(None, None)
+    machine.temporaries += 1
+    return Result(True, f"/tmp/{UNTOLD}{machine.temporaries}\n".encode())
 
 
 def export(machine: Machine, args: list[Arg], streams: Streams) -> Result:
@@ -181,6 +185,7 @@ PROGRAMS: dict[str, Builtin] = {
     "declare": export,
     "readonly": export,
     "unset": unset,
+    "mktemp": make_temporary,
     "set": modes,
     "exit": leave,
     "return": beyond,

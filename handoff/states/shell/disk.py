@@ -21,6 +21,11 @@ _FOLDERS = frozenset(("/", "/tmp", "/var/tmp", "/root", "/home", "/dev", "~", ".
 """Folders outside the repository that are always there."""
 
 
+UNTOLD = "\N{REPLACEMENT CHARACTER}untold\N{REPLACEMENT CHARACTER}"
+"""Stands in a text for what only the machine of the recording knew: the name of a temporary file."""
+_UNTOLD = UNTOLD.encode()
+
+
 class Place(NamedTuple):
     """Where a path leads. ``path``: relative to the repository (empty: its root), or as it stands outside."""
 
@@ -127,6 +132,8 @@ class Disk:
     def write(self, place: Place, data: bytes | None, reason: str) -> bool | None:
         """Set a file's text (``None``: to what is not known); whether that succeeded."""
         self._written.add(place)
+        if data is not None and _UNTOLD in data:
+            data = None
         if not place.is_inside:
             if place.path.startswith(".git"):
                 self.effects.versions.lose("a file inside .git was written")

@@ -8,17 +8,9 @@ from handoff.actions.programs.reading import may_write
 from handoff.states.editors import encoded
 from handoff.states.shell.disk import Place
 from handoff.states.shell.ignored import glob_pattern
-from handoff.states.shell.machine import (
-    Builtin,
-    Machine,
-    Result,
-    Status,
-    Streams,
-    Unordered,
-    Unsupported,
-    ordered,
-)
+from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.programs import both
+from handoff.states.shell.streams import Result, Status, Streams, Unordered, Unsupported, ordered
 from handoff.states.shell.words import Arg
 
 _PLAIN_PATTERN = re.compile(r"(?:[\w \"'/=,:;<>@%&!#~-]|\\[.*\[\]$^/\\])+", re.A)

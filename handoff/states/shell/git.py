@@ -15,7 +15,8 @@ from handoff.actions.paths import is_outside, resolve
 from handoff.actions.programs.call import listed
 from handoff.states.shell import git_back, git_more, git_stage
 from handoff.states.shell.gitcall import Git, is_magic
-from handoff.states.shell.machine import Builtin, Machine, Result, Streams, Unsupported
+from handoff.states.shell.machine import Builtin, Machine
+from handoff.states.shell.streams import Result, Streams, Unsupported
 from handoff.states.shell.words import Arg
 from handoff.states.versions import EVERYTHING
 

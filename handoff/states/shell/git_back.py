@@ -8,7 +8,7 @@ from handoff.actions.paths import is_outside, resolve
 from handoff.states.shell.disk import Place
 from handoff.states.shell.gitcall import Git, is_magic
 from handoff.states.shell.ignored import is_ignored
-from handoff.states.shell.machine import Result, Status, Unsupported
+from handoff.states.shell.streams import Result, Status, Unsupported
 from handoff.states.versions import UNSURE, Known, Layer
 
 
@@ -159,8 +159,7 @@ def _move_tree(git: Git, target: Layer, is_forced: bool) -> Status:
         if work not in (staged, None):  # a file that is not there is no change that git minds
             if staged is None and work is not None and is_ignored(git.disk, path):
                 raise Unsupported
-            if not (staged is None and work == new):
-                return False
+            return False
         todo.append((path, new))
     for path, state in todo:
         if isinstance(state, tuple) and git.effects.files.is_folder(path):

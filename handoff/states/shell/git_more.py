@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
 from handoff.actions.operations import ApplyPatch
 from handoff.actions.paths import is_outside
 from handoff.actions.programs.editors import patch_of
-from handoff.states.editors import Misfit
-from handoff.states.objects import EXECUTABLE, FILE
+from handoff.states.editors import Misfit, Unknowable
+from handoff.states.importer import FileState
+from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.patches import Change, apply_patch
 from handoff.states.shell.gitcall import Git, is_in
 from handoff.states.shell.ignored import is_ignored
-from handoff.states.shell.machine import Result, Unsupported
+from handoff.states.shell.streams import Result, Unsupported
 from handoff.states.versions import EVERYTHING, UNSURE, Known, Layer, Stash
 
 
@@ -55,7 +57,7 @@ def _push(git: Git, is_save: bool) -> Result:
     index, head = git.versions.index, git.head()
     takes_untracked = bool(given.keys() & {"-u", "--include-untracked"})
     tracked = Layer(git.effects.files, dict(index.states), set(index.unsure))
-    untracked: dict[str, object] = {}
+    untracked: dict[str, FileState] = {}
     is_changed = False
     for path in git.touched(head):
         work, staged, old = git.work(path), index.get(path), head.get(path)
@@ -72,7 +74,7 @@ def _push(git: Git, is_save: bool) -> Result:
         tracked.put(path, work)
     if not is_changed:
         return Result(True, None, False)
-    entry = Stash(head.copy(), index.copy(), tracked, untracked, True)  # type: ignore[arg-type]
+    entry = Stash(head.copy(), index.copy(), tracked, untracked, True)
     git.reset_hard(head)
     for path in untracked:
         git.set_work(path, None)
@@ -223,27 +225,33 @@ def _apply(git: Git, patch: ApplyPatch, *, in_index: bool, in_work: bool, merges
 
     try:
         changes = list(apply_patch(patch.text, read, patch.strip, is_reversed=patch.is_reversed))
+    except Unknowable as reason:
+        raise Unsupported from reason
     except Misfit as misfit:
         if merges:
             raise Unsupported from misfit
         if not re.search(r"error:|fatal:|patch failed", git.machine.text):
             git.machine.misfit = misfit
         return Result(False, None, False)
-    for change in sorted(changes, key=lambda change: change.data is not None):
-        state = _changed(git, change, index.get(change.path) if in_index else git.work(change.path))
+    last = {change.path: change for change in changes}
+    made = {path: _changed(change, index.get if in_index else git.work) for path, change in last.items()}
+    for path, state in sorted(made.items(), key=lambda item: item[1] is not None):
         if in_index:
-            index.put(change.path, state)
+            index.put(path, state)
         if in_work:
-            git.set_work(change.path, state)
+            git.set_work(path, state)
     return Result(True, None, False)
 
 
-def _changed(git: Git, change: Change, old: Known) -> Known:
+def _changed(change: Change, get: Callable[[str], Known]) -> Known:
+    """The file after a change; its mode is the patch's, its own, or that of the file it was moved or copied from."""
     if change.data is None:
         return None
-    kept = old[0] if isinstance(old, tuple) else FILE
+    old = get(change.path)
+    origin = get(change.origin) if change.origin is not None else old
+    kept = next((state[0] for state in (origin, old) if isinstance(state, tuple)), FILE)
     mode = change.mode or kept
-    return (mode if mode in (FILE, EXECUTABLE, "120000") else kept, change.data)
+    return (mode if mode in (FILE, EXECUTABLE, SYMLINK) else kept, change.data)
 
 
 def replay(git: Git, *, reverses: bool) -> Result:

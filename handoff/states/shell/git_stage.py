@@ -6,7 +6,7 @@ import re
 
 from handoff.states.shell.gitcall import Git, is_in, is_magic, meets
 from handoff.states.shell.ignored import is_ignored
-from handoff.states.shell.machine import Result, Unsupported
+from handoff.states.shell.streams import Result, Unsupported
 from handoff.states.versions import EVERYTHING, UNSURE
 
 

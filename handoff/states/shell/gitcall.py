@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from handoff.actions.paths import Context, is_outside, resolve
 from handoff.states.shell.ignored import glob_pattern
-from handoff.states.shell.machine import Machine, Status, Unsupported
+from handoff.states.shell.machine import Machine
+from handoff.states.shell.streams import Status, Unsupported
 from handoff.states.versions import EVERYTHING, UNSURE, Known, Layer
 
 

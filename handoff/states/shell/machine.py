@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from handoff.actions import Install, Opaque, Operation, Run, Validate, changed_paths
 from handoff.actions.paths import Context, is_outside, resolve
@@ -22,7 +22,22 @@ from handoff.shell import Word as PlainWord
 from handoff.states.editors import Misfit, Unknowable, encoded
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell.disk import Disk, Place
-from handoff.states.shell.syntax import (
+from handoff.states.shell.streams import (
+    Buffer,
+    FileSink,
+    Leave,
+    Oracle,
+    Refused,
+    Result,
+    Sink,
+    Status,
+    Streams,
+    Unsupported,
+    _Use,
+    ordered,
+)
+from handoff.states.shell.syntax import read_line
+from handoff.states.shell.tree import (
     Beyond,
     Block,
     Case,
@@ -38,13 +53,9 @@ from handoff.states.shell.syntax import (
     Script,
     Simple,
     While,
-    read_line,
 )
 from handoff.states.shell.words import Arg, Expander
 from handoff.states.versions import EVERYTHING, UNSURE
-
-Status = bool | None
-"""Whether a command succeeded; ``None``: not known."""
 
 _MOST_COMMANDS = 3_000
 _MOST_LOOPS = 300
@@ -54,123 +65,6 @@ _LOCK_FILES = (
     *("Cargo.toml", "go.mod", "go.sum", "poetry.lock", "uv.lock", "pdm.lock", "Gemfile.lock", "composer.lock"),
 )
 _SINKS = frozenset(("/dev/null", "/dev/tty", "/dev/stdin"))
-
-
-class Unsupported(Exception):
-    """The program's options are not carried out here; its static reading is used."""
-
-
-class Refused(Exception):
-    """The program refuses its arguments: it fails, and does nothing."""
-
-
-class Leave(Exception):
-    """The line ends here: ``exit``, or a command killed. ``args[0]``: the status."""
-
-
-class Result(NamedTuple):
-    """What a command left: whether it succeeded, what it printed, and whether it printed no error."""
-
-    status: Status = True
-    out: bytes | None = b""
-    is_quiet: bool = True
-    """Whether nothing went to its standard error, success given."""
-
-
-class Unordered(bytes):
-    """Lines whose order is not known: names of files as a program finds them in a folder."""
-
-
-def ordered(data: bytes | None) -> bytes | None:
-    """``data``, unless its order is not known."""
-    return None if isinstance(data, Unordered) and data.count(b"\n") > 1 else data
-
-
-class Sink:
-    """Where output goes; this one drops it."""
-
-    def write(self, data: bytes | None) -> None:
-        """Take more output; ``None``: output that is not known."""
-
-
-class Buffer(Sink):
-    """Output that something else reads."""
-
-    def __init__(self) -> None:
-        self.data: bytes | None = b""
-
-    def write(self, data: bytes | None) -> None:
-        """Take more output."""
-        if self.data == b"":
-            self.data = data
-        elif data != b"":
-            self.data = None if data is None or self.data is None else (ordered(self.data) or b"") + data
-            if ordered(data) is None:
-                self.data = None
-
-
-class FileSink(Sink):
-    """Output that goes to a file at once."""
-
-    def __init__(self, disk: Disk, place: Place, reason: str) -> None:
-        self._disk, self.place, self._reason = disk, place, reason
-
-    def write(self, data: bytes | None) -> None:
-        """Add to the file."""
-        if data == b"":
-            return
-        data = ordered(data)
-        old = self._disk.read(self.place)
-        is_known = data is not None and old is not UNSURE
-        self._disk.write(self.place, (old or b"") + data if is_known and data is not None else None, self._reason)
-
-
-class Streams(NamedTuple):
-    """Input, output and errors of a command. Input ``None``: not known."""
-
-    stdin: bytes | None
-    out: Sink
-    err: Sink
-    source: Place | None = None
-    """The file that the input comes from, when it is one."""
-    is_piped: bool = False
-    """Whether the input comes from another command."""
-
-
-class _Use(NamedTuple):
-    """What one command of a pipeline did with files. ``has_waited``: only after those before it had ended."""
-
-    read: set[Place]
-    written: set[Place]
-    has_waited: bool
-
-
-class Oracle:
-    """Answers whether a command succeeded where that is not known: yes first; ``next_way`` turns the last yes."""
-
-    def __init__(self) -> None:
-        self._answers: list[bool] = []
-        self._place = 0
-        self.asked: list[str] = []
-
-    def ask(self, about: str) -> bool:
-        """The answer for this run."""
-        if self._place == len(self._answers):
-            self._answers.append(True)
-            self.asked.append(about)
-        self._place += 1
-        return self._answers[self._place - 1]
-
-    def next_way(self) -> bool:
-        """Prepare another run; false when every way was tried."""
-        while self._answers and not self._answers[-1]:
-            self._answers.pop()
-            self.asked.pop()
-        if not self._answers:
-            return False
-        self._answers[-1] = False
-        self._place = 0
-        return True
 
 
 class Machine:
@@ -202,6 +96,8 @@ class Machine:
         self.suspicion: str | None = None
         self.is_opaque = False
         """Whether a program said to change files, in a way that is not derived, was among those run."""
+        self.temporaries = 0
+        """Files and folders of which only their being outside the repository is known."""
         self.has_waited = False
         """Whether the command has read all of its input before it did anything."""
         self.missing: list[str] = []

@@ -5,17 +5,9 @@ from __future__ import annotations
 import re
 
 from handoff.states.editors import encoded, lines_of
-from handoff.states.shell.machine import (
-    Builtin,
-    FileSink,
-    Machine,
-    Result,
-    Status,
-    Streams,
-    Unsupported,
-    ordered,
-)
+from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.programs import both, options_of
+from handoff.states.shell.streams import FileSink, Result, Status, Streams, Unsupported, ordered
 from handoff.states.shell.words import Arg
 from handoff.states.versions import UNSURE
 
@@ -44,7 +36,7 @@ def _unescaped(text: str, *, octal_needs_zero: bool) -> str | None:
         nonlocal is_beyond
         code = match[1]
         if code[:1] in ("u", "U", "c") or (code[:1] in "1234567" and code and octal_needs_zero):
-            is_beyond = is_beyond or code != "" and code[0] in "uUc1234567"
+            is_beyond = is_beyond or (code != "" and code[0] in "uUc1234567")
             return ""
         if code[:1] == "x" and len(code) > 1:
             number = int(code[1:], 16)
@@ -129,7 +121,7 @@ def printf(machine: Machine, args: list[Arg], streams: Streams) -> Result:
                 return Result(None, None)
             parts.append(shown.ljust(width) if match[1] else shown.rjust(width))
         literal = _unescaped(form[place:], octal_needs_zero=False)
-        if literal is None or form.endswith("%") != form.endswith("%%") and form.endswith("%"):
+        if literal is None or (form.endswith("%") != form.endswith("%%") and form.endswith("%")):
             return Result(None, None)
         parts.append(literal)
         values = values[taken:]

@@ -14,7 +14,8 @@ from handoff.states.editors import Misfit, Unknowable
 from handoff.states.importer import FileState
 from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.shell.disk import Place
-from handoff.states.shell.machine import Builtin, Machine, Refused, Result, Status, Streams, Unsupported, ordered
+from handoff.states.shell.machine import Builtin, Machine
+from handoff.states.shell.streams import Refused, Result, Status, Streams, Unsupported, ordered
 from handoff.states.shell.words import Arg
 from handoff.states.stream import stream_edit
 from handoff.states.versions import UNSURE
@@ -269,7 +270,7 @@ def truncate(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     texts = [arg.text for arg in args[1:]]
     if any(not arg.is_known for arg in args):
         raise Unsupported
-    sizes = [text[2:] or following for text, following in zip(texts, [*texts[1:], ""], strict=True) if text[:2] == "-s"]
+    sizes = [text[2:] or following for text, following in zip(texts, [*texts[1:], ""], strict=False) if text[:2] == "-s"]
     sizes += [text[7:] for text in texts if text.startswith("--size=")]
     names = [t for n, t in enumerate(texts) if not t.startswith("-") and (n == 0 or texts[n - 1] != "-s")]
     if (

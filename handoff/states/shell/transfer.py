@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.shell.disk import Place
-from handoff.states.shell.machine import Builtin, Machine, Result, Status, Streams, Unsupported
+from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.programs import both, options_of
+from handoff.states.shell.streams import Result, Status, Streams, Unsupported
 from handoff.states.shell.words import Arg
 from handoff.states.versions import UNSURE, Known
 
@@ -68,7 +69,7 @@ def _move(machine: Machine, source: str, target: str, given: set[str]) -> Status
     if kind == "unknown" and not machine.decided(None, f"mv of {source}"):
         return False
     if old == new or (kind == "link" and machine.place(source) == new):
-        return False
+        return None if given & {"n", "--no-clobber"} else False
     if target.endswith("/") and kind in ("file", "link") and disk.kind(new) != "folder":
         return None if given & {"n", "--no-clobber"} else False
     existing = disk.kind(new)
@@ -191,7 +192,7 @@ def _copy(machine: Machine, source: str, target: str, given: set[str]) -> Status
     if kind == "folder" and not is_recursive:
         return False
     if old == new:
-        return False
+        return None if given & {"n", "--no-clobber"} else False
     existing = disk.kind(new)
     if target.endswith("/") and kind != "folder" and existing != "folder":
         return False

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from handoff.actions.paths import Context
 from handoff.states.shell.disk import Disk, Place
 from handoff.states.shell.ignored import glob_pattern
-from handoff.states.shell.syntax import Beyond, Literal_, Script, Substitution, Unread, Variable, Word
+from handoff.states.shell.tree import Beyond, Literal_, Script, Substitution, Unread, Variable, Word
 
 _MOST = 2_000
 """Words that one may become."""

@@ -29,7 +29,7 @@ class ApplyPatch:
             head = lines.pop(0)
             name = head.split(": ", 1)[1]
             body = []
-            while lines and not lines[0].startswith("*** ") or (lines and lines[0] == "*** End of File"):
+            while (lines and not lines[0].startswith("*** ")) or (lines and lines[0] == "*** End of File"):
                 body.append(lines.pop(0))
             path = self.folder / name
             if head.startswith("*** Add"):
