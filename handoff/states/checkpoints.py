@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     """Text of one file as a step printed it."""
 
     path: str
-    """As the tool wrote it; may be absolute."""
+    """As the tool wrote it; may be absolute. With ``is_placed``: relative to the repository's root."""
     text: str | None = None
     """A run of lines, from ``first`` to ``last`` (``None``: the end). Outer white space may have been trimmed."""
     first: int = 1
@@ -51,6 +51,9 @@ class Shown(NamedTuple):
     expands_tabs: bool = False
     is_whole: bool = False
     """All lines of the file, as far as the tool says; a comparison may find more."""
+    is_placed: bool = False
+    is_hit: bool = False
+    """A search found it: that says nothing of a file that is not there as derived."""
 
 
 class Agreement(NamedTuple):
@@ -99,10 +102,11 @@ def _alone(read: Read, text: str) -> list[Shown]:
         if numbered:
             is_all = len(numbered) == text.strip("\n").count("\n") + 1 < _TOOL_LIMIT
             whole = is_all and first == 1 and read.last is None and numbered[0][0] == 1
-            return [Shown(read.path, numbered=numbered, is_whole=whole)]
+            return [Shown(read.path, numbered=numbered, is_whole=whole, is_placed=True)]
         if text.lstrip().startswith("<"):
             return []  # framed by the tool: which lines those are is not known
-    return [Shown(read.path, text, first, read.last, is_whole=first == 1 and read.last is None)]
+    is_whole = first == 1 and read.last is None
+    return [Shown(read.path, text, first, read.last, is_whole=is_whole, is_placed=True)]
 
 
 def _consecutive(text: str) -> tuple[tuple[int, str], ...]:
@@ -159,7 +163,7 @@ def _hits(operations: tuple[Operation, ...], text: str) -> list[Shown]:
         if path is None and "." in place.rsplit("/", 1)[-1][1:]:
             path = place
         if path is not None and (place == "." or place == path or path.startswith(f"{place}/")):
-            found.append(Shown(path, numbered=((int(match[2]), match[3]),)))
+            found.append(Shown(path, numbered=((int(match[2]), match[3]),), is_placed=True, is_hit=True))
     return found
 
 

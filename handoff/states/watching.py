@@ -222,9 +222,9 @@ class Watching:
         if not observation.text or observation.exit_code not in (None, 0):
             return
         for text in checkpoints.shown(operations, observation.text):
-            path = self.inside(text.path)
+            path = self.files.locate(text.path) if text.is_placed else self.inside(text.path)
             if path and self.files.read(path) is None and not self.effects.is_unknown(path):
-                if observation.exit_code == 0 or text.numbered:
+                if not text.is_hit and (observation.exit_code == 0 or text.numbered):
                     self._see_unmade(path, text)
             elif path:
                 self._see_text(path, text)

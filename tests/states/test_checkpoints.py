@@ -197,6 +197,17 @@ def test_a_file_that_is_shown_and_was_never_made_is_not_passed_over(repository: 
     assert replay(recording(*gone, base=base), "t_3", repository).status == "divergent"
 
 
+def test_a_look_from_a_folder_is_of_the_file_there(repository: Repository, base: str) -> None:
+    """A path of the line is where the line went; it is not looked up from there again."""
+    steps = (
+        fix(),
+        bash("cd /testbed/src && cat pager.py", FIXED.decode()),
+        bash("grep -n last pager.py", "5:def last(items):\n"),
+    )
+    done = replay(recording(*steps, base=base), "t_1", repository)
+    assert done.status == "verified" and done.checked_steps == (2, 3)
+
+
 def test_what_git_lists_as_changed_is_held_against_the_files(repository: Repository, base: str) -> None:
     """A changed file must be listed and an unchanged one not; one that nothing changed, and is, is not known."""
     listed = bash("git status --short", f" M {PAGER}\n")

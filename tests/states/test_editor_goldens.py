@@ -58,6 +58,7 @@ UNSURE = {
     "openhands_0_3": 3,
     "gemini_replace": 8,
     "codex_apply_patch": 14,
+    "codex_apply_patch_plain": 8,
 }
 """Files that may come out as unknown, since releases differ and nothing in the case tells them apart."""
 

@@ -270,7 +270,9 @@ def truncate(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     texts = [arg.text for arg in args[1:]]
     if any(not arg.is_known for arg in args):
         raise Unsupported
-    sizes = [text[2:] or following for text, following in zip(texts, [*texts[1:], ""], strict=False) if text[:2] == "-s"]
+    sizes = [
+        text[2:] or following for text, following in zip(texts, [*texts[1:], ""], strict=False) if text[:2] == "-s"
+    ]
     sizes += [text[7:] for text in texts if text.startswith("--size=")]
     names = [t for n, t in enumerate(texts) if not t.startswith("-") and (n == 0 or texts[n - 1] != "-s")]
     if (

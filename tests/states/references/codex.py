@@ -63,7 +63,7 @@ class ApplyPatch:
                 continue
             at = self.find(lines, old, place, is_last)
             place = at + len(old)
-            edits.append((at, number, hunk))
+            edits += [(at + offset, number, run) for offset, run in (self.runs(hunk) if self.is_newer else [(0, hunk)])]
         for at, _, hunk in sorted(edits, key=lambda edit: edit[:2], reverse=True):
             count = sum(line[0] != "+" for line in hunk)
             kept = iter(lines[at : at + count])
@@ -79,6 +79,21 @@ class ApplyPatch:
         if self.is_newer or not lines or lines[-1]:
             lines.append("")
         return "\n".join(lines)
+
+    @staticmethod
+    def runs(hunk: list[str]) -> list[tuple[int, list[str]]]:
+        """The stretches of a hunk that change something, and how many old lines are before each."""
+        found: list[tuple[int, list[str]]] = []
+        offset = 0
+        is_inside = False
+        for line in hunk:
+            if line[0] != " ":
+                if not is_inside:
+                    found.append((offset, []))
+                found[-1][1].append(line)
+            is_inside = line[0] != " "
+            offset += line[0] != "+"
+        return found
 
     @staticmethod
     def hunks(body: list[str]) -> list[tuple[str | None, list[str], bool]]:
