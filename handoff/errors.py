@@ -10,7 +10,6 @@
     ├── SandboxError             the sandbox cannot start, or broke
     └── SuccessorError           a successor could not act (endpoint, policy, budget file)
         ├── ContextLimitError    its conversation has outgrown what its model reads
-        ├── MoneyLimitError      the next call could cost more than is left
         ├── NoAnswerError        its endpoint gave no answer in all attempts; what it answered before is kept
         └── EndpointError        its endpoint cannot be used until someone mends the key, the name or the account
 
@@ -47,10 +46,6 @@ class SuccessorError(HandoffError):
 
 class ContextLimitError(SuccessorError):
     """The conversation is longer than the model's context."""
-
-
-class MoneyLimitError(SuccessorError):
-    """The next call could cost more than the budget has left."""
 
 
 class NoAnswerError(SuccessorError):

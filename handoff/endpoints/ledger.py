@@ -16,7 +16,7 @@ import msgspec
 
 from handoff.endpoints.client import Client
 from handoff.endpoints.wire import Answer, Completion, Declined, canonical, request_digest
-from handoff.errors import EndpointError, NoAnswerError, SuccessorError
+from handoff.errors import EndpointError, InputError, NoAnswerError
 from handoff.trajectory import Usage
 
 __all__ = ["Abandoned", "Answered", "Asked", "CallEntry", "Ledger", "Spent", "Spoiled"]
@@ -73,41 +73,40 @@ class Ledger:
         self._past: deque[_Call] = deque()
         self._answered: list[Answered] = []
         self.notes: list[str] = []
+        self.is_closed = False
+        """While it is, nothing is asked: calls are answered from what is written down, or not at all."""
         for entry in past:
             if isinstance(entry, Asked):
                 self._past.append(_Call(entry))
             elif self._past:
                 self._past[-1].take(entry)
 
-    @property
-    def is_recalling(self) -> bool:
-        """True while the next call is already answered."""
-        return any(call.answered is not None for call in self._past)
-
     def call(self, client: Client, purpose: str, body: dict[str, object]) -> Answer:
         """The answer to a request: the one written down, else a new one, written down first.
 
-        ``SuccessorError`` when what is written down belongs to another request; else as ``Client.ask``.
+        ``InputError`` when what is written down belongs to another request; else as ``Client.ask``.
         """
         wanted = canonical(body)
         digest = request_digest(wanted)
         number = len(self._answered) + 1
         spoiled = abandoned = 0
-        while self._past:
+        while self._past and self._past[0].is_for(purpose, digest):
             call = self._past.popleft()
-            if (call.asked.purpose, call.asked.digest) != (purpose, digest):
-                raise SuccessorError(
-                    f"call {number} of this run is not the one that its journal holds: the program or its settings "
-                    "have changed since; finish the run with the version that began it, or delete its log"
-                )
             if call.answered is not None:
                 self._answered.append(call.answered)
                 return call.answered.answer
-            if call.is_abandoned:
+            if call.abandoned:
                 spoiled, abandoned = 0, abandoned + 1
+                if self.is_closed:
+                    raise NoAnswerError(call.abandoned)
             else:
                 spoiled += call.spoiled
                 self.notes.append(f"call {number} was under way when the run was cut off, and was made again")
+        if self._past or self.is_closed:
+            raise InputError(
+                f"call {number} of this run is not the one that its journal holds: the program or its settings "
+                "have changed since; finish the run with the version that began it, or delete its log"
+            )
         self._write(Asked(purpose=purpose, digest=digest))
         try:
             answer = client.ask(
@@ -144,15 +143,18 @@ class _Call:
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.spoiled = 0
-        self.is_abandoned = False
+        self.abandoned = ""
         self.answered: Answered | None = None
+
+    def is_for(self, purpose: str, digest: str) -> bool:
+        return (self.asked.purpose, self.asked.digest) == (purpose, digest)
 
     def take(self, entry: Spoiled | Abandoned | Answered) -> None:
         match entry:
             case Spoiled():
                 self.spoiled += 1
             case Abandoned():
-                self.is_abandoned = True
+                self.abandoned = entry.reason
             case Answered():
                 self.answered = entry
 

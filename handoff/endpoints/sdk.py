@@ -173,7 +173,7 @@ def _bounded(endpoint: Endpoint, thread: threading.local) -> openai.DefaultHttpx
             thread.is_answer = response.status_code == 200
             data = bytearray()
             try:
-                for part in response.iter_bytes(1 << 16):
+                for part in response.iter_bytes():
                     data += part
                     if len(data) > limit:
                         raise Lost(

@@ -5,6 +5,7 @@ Answers are hostile: every part may be missing or of another type. What cannot b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -98,11 +99,21 @@ def _without_nul(value: Any) -> Any:
     return value
 
 
+def _decoded(data: bytes) -> Any:
+    """The JSON value. Lone surrogates, which models do write, become U+FFFD. ``ValueError`` when it is none."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        if b"\\ud" not in data.lower():
+            raise
+        return _writable(json.loads(data.decode("utf-8")))
+
+
 def error_of(data: bytes) -> str | None:
     """The message of a body that reports an error, whatever its status; ``None`` for any other body."""
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = _decoded(data)
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None
@@ -120,7 +131,7 @@ def error_of(data: bytes) -> str | None:
 
 def error_status(data: bytes) -> int:
     """The status that an error in a body of status 200 stands for: its own code where it gives one, else 502."""
-    error = msgspec.json.decode(data).get("error")
+    error = _decoded(data).get("error")
     code = _count(error.get("code")) if isinstance(error, dict) else None
     return code if code is not None and 400 <= code <= 599 else 502
 
@@ -128,8 +139,8 @@ def error_status(data: bytes) -> int:
 def read_completion(data: bytes) -> Completion:
     """The answer in a body. ``Unusable`` when there is none."""
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = _decoded(data)
+    except (ValueError, RecursionError) as error:
         raise Unusable(f"the answer is no JSON ({error})") from error
     choices = value.get("choices") if isinstance(value, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
