@@ -102,6 +102,11 @@ class SdkTransport:
     def models(self) -> tuple[str, ...]:
         """The ids in ``/models``, sorted; empty when the endpoint does not list any."""
         received = self._try(lambda client: client.models.with_raw_response.list())
+        if received.status in (401, 403):
+            wanted = f"set a valid key in {self._endpoint.key_env or 'the variable that key_env names'}"
+            raise EndpointError(f"{self._endpoint.base_url} refuses the key (status {received.status}); {wanted}")
+        if received.status in (404, 405, 501):
+            return ()
         if received.status != 200:
             raise Lost(f"status {received.status}")
         try:

@@ -4,12 +4,14 @@ The plan of a round is a function of its number and of each shard's split. The f
 collects the expert's takeovers on training points, each under two of the four views, and runs the yardsticks on test
 points. Later rounds evaluate the policies that the round before trained, on test points (which only report) and,
 for the arm that steers, on validation points, and collect takeovers on training points. Test points feed no choice.
+Successors on model endpoints run beside the policies on test points when the settings name them (``evaluate``).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ import msgspec
 
 from handoff.coevolution import cell_name
 from handoff.diagnosis.fixes import destroyed_fixes
+from handoff.endpoints import Client, Endpoint
+from handoff.errors import InputError
 from handoff.identity import identify
 from handoff.journal import Journal
 from handoff.kata.lab import KataLab
@@ -29,8 +33,9 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.adversary import briefing_at
-from handoff.stages.handoffs import Handoffs
-from handoff.successors import Briefing, Question
+from handoff.stages.handoffs import Handoffs, find_point
+from handoff.successors import Briefing, Question, Successor
+from handoff.successors.openai import OpenAISuccessor, digest_of
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
@@ -74,6 +79,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None
     suffix: tuple[Step, ...]
     """The recorded continuation; only ``replay`` looks at it."""
+    endpoint: Endpoint | None
+    """For successors on one."""
     budget: Budget
     data: Path
 
@@ -94,7 +101,15 @@ def takeover_runs(
     upstream.append(("adversarial_variants", {"round": round, "shard": shard}))
     upstream += [("policy", {"round": last})] if last else []
     own = project.settings
-    settings = (own.seed, own.step_budget, own.token_budget, own.points_per_run, tuple(sorted(cells)))
+    settings: tuple[object, ...] = (
+        own.seed,
+        own.step_budget,
+        own.token_budget,
+        own.points_per_run,
+        tuple(sorted(cells)),
+    )
+    if own.evaluate:
+        settings += (own.dollar_budget, *((name, digest_of(endpoint_of(project, name))) for name in own.evaluate))
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
         return current
@@ -119,7 +134,8 @@ def _run(
     chosen = choose_points(list(points.values()), project.settings.points_per_run, project.settings.seed)
     views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
-    starts = list(plan(round_number(round), chosen, views, variants, points, project.settings.seed))
+    own = project.settings
+    starts = list(plan(round_number(round), chosen, views, variants, points, own.seed, tuple(own.evaluate)))
     starts = runnable(starts, policies)
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
@@ -167,8 +183,9 @@ def plan(
     variants: Sequence[Mapping[str, Any]],
     points: Mapping[str, Mapping[str, Any]],
     seed: int,
+    evaluate: Sequence[str] = (),
 ) -> Iterator[Start]:
-    """Every start of a round in one shard, in a fixed order."""
+    """Every start of a round in one shard, in a fixed order. ``evaluate``: successors on endpoints to run as well."""
 
     def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
         return Start(
@@ -193,7 +210,7 @@ def plan(
                 yield start(point, turn[0], arm, "collect")
         elif split != "train" and number > 0:
             for view in VIEWS:
-                for arm in LEARNED if split == "test" else STEERING:
+                for arm in (*LEARNED, *evaluate) if split == "test" else STEERING:
                     yield start(point, view, arm, "evaluate")
         elif split == "test":
             for arm, view in (("expert", "repo"), ("oracle", "repo"), ("resampled", "trace"), ("replay", "trace")):
@@ -226,8 +243,17 @@ def _job(
     variant = None if start.variant_id is None else variants[start.variant_id]
     briefing, tree = briefing_at(handoffs, point, start.view, variant)
     policy = policies[start.arm] if start.arm in LEARNED else None
-    budget = Budget(steps=project.settings.step_budget, prompt_tokens=project.settings.token_budget)
-    digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
+    settings = project.settings
+    endpoint = settings.successors.get(start.arm)
+    budget = Budget(
+        steps=settings.step_budget,
+        prompt_tokens=settings.token_budget,
+        dollars=settings.dollar_budget if endpoint is not None else None,
+    )
+    if endpoint is not None:
+        digest = digest_of(endpoint)
+    else:
+        digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
     return Job(
         start=start,
         takeover_id=takeover_identity(start.point_id, start.view_id, start.variant_id, digest, start.seed, budget),
@@ -239,6 +265,7 @@ def _job(
         briefing=briefing,
         question=question_of(point, handoffs, start.seed),
         suffix=handoffs.trajectory(point).steps[point["h"] :] if start.arm == "replay" else (),
+        endpoint=endpoint,
         budget=budget,
         data=project.root,
     )
@@ -273,6 +300,54 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
     return jobs
 
 
+def endpoint_of(project: Project, name: str) -> Endpoint:
+    """The endpoint of a named successor. ``InputError`` that lists the others when there is none of that name."""
+    known = project.settings.successors
+    if name not in known:
+        listed = ", ".join(sorted(known)) or "none yet"
+        place = project.root / "handoff.toml"
+        raise InputError(
+            f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {listed}"
+        )
+    return known[name]
+
+
+def one_takeover(project: Project, point_id: str, view: str, successor: str, seed: int) -> dict[str, Any]:
+    """One takeover by a successor on an endpoint, as a row of ``takeover_runs`` that is not written to the lake.
+
+    Asked for again, it is read from the journal, or gone on with. ``InputError``: no such point, view or successor,
+    or a point where nothing can be run.
+    """
+    endpoint_of(project, successor)
+    point = find_point(project, point_id)
+    if not is_executable(point):
+        raise InputError(
+            f"{point['point_id']} is a point of {point['repo'] or 'no repository'}, whose tests cannot run here"
+        )
+    shard = point["shard"]
+    views = {
+        row["view"]: row["view_id"]
+        for row in project.lake.rows("view_renderings", shard=shard)
+        if row["point_id"] == point["point_id"]
+    }
+    if view not in views:
+        raise InputError(f"no view {view!r} of {point['point_id']}; views are {', '.join(views)}")
+    start = Start(
+        point_id=point["point_id"],
+        view_id=views[view],
+        variant_id=None,
+        view=view,
+        tier=None,
+        purpose="evaluate",
+        arm=successor,
+        seed=seed,
+    )
+    with Handoffs(project, shard) as handoffs:
+        job = _job(project, handoffs, start, point, {}, {})
+    (row,) = run_many(execute, [job], data=project.root, sandbox=project.settings.sandbox, workers=1)
+    return row
+
+
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
     """The probe of a point (docs/science.md §6): its subtasks among decoys, other source files of the repository."""
     nodes = [entry["node"] for entry in point["nodes"] or ()]
@@ -303,24 +378,30 @@ def _world(data: Path) -> World:
 def execute(lab: KataLab, job: Job) -> dict[str, Any]:
     """Carry out one start: the row of ``takeover_runs``."""
     task = _world(job.data).task(job.repo)
-    successor = _roster(job.data).successor(
-        job.start.arm,
-        policy=job.policy,
-        task=task,
-        present=lambda: lab.files(job.tree),
-        suffix=job.suffix,
-        seed=job.start.seed,
-    )
-    takeover = run_takeover(
-        takeover_id=job.takeover_id,
-        briefing=job.briefing,
-        successor=successor,
-        environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
-        budget=job.budget,
-        seed=job.start.seed,
-        question=job.question,
-        journal=Journal(job.data / "journal" / "takeovers", sync="never"),  # these answers cost nothing
-    )
+    with ExitStack() as opened:
+        successor: Successor
+        if job.endpoint is not None:
+            successor = OpenAISuccessor(opened.enter_context(Client(job.endpoint)), name=job.start.arm)
+        else:
+            successor = _roster(job.data).successor(
+                job.start.arm,
+                policy=job.policy,
+                task=task,
+                present=lambda: lab.files(job.tree),
+                suffix=job.suffix,
+                seed=job.start.seed,
+            )
+        takeover = run_takeover(
+            takeover_id=job.takeover_id,
+            briefing=job.briefing,
+            successor=successor,
+            environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
+            budget=job.budget,
+            seed=job.start.seed,
+            question=job.question,
+            # A policy's answers cost nothing to have again.
+            journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.endpoint is None else "entry"),
+        )
     own = msgspec.structs.asdict(job.start)
     removed = destroyed_fixes(
         base=_bytes(lab.files(job.base_commit)),
