@@ -15,13 +15,15 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from handoff.actions import ApplyPatch, Context, Opaque, changed_paths, context_of, interpret
-from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Ledger, Spent, Spoiled
-from handoff.errors import ContextLimitError, EndpointError, InputError, NoAnswerError, SuccessorError
+from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Ledger, Spoiled
+from handoff.endpoints.wire import writable
+from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.journal import Journal, Log
+from handoff.spending import Meter, Purse, spent_of
 from handoff.successors import Answer, Briefing, CallingSession, Question, Reply, Session, Successor
-from handoff.tokens import MESSAGE_OVERHEAD, TOKENIZER, count_tokens
-from handoff.trajectory import Action, Message, Observation, Step, Usage
+from handoff.tokens import TOKENIZER
+from handoff.trajectory import Action, Observation, Step, Usage
 
 __all__ = [
     "Answer",
@@ -335,60 +337,6 @@ class _Recorder:
         return entry
 
 
-class _Meter:
-    """Counts the conversation as it grows: each message once, each call at the length it has by then."""
-
-    def __init__(self, briefing: Briefing, session: Session) -> None:
-        own = session.opening_tokens() if isinstance(session, CallingSession) else count_tokens(briefing.tools)
-        self.length = own + sum(_size(m.text) for m in briefing.messages())
-        self.cut = 0
-        self.first = self.length
-        self.prompt = 0
-        self.completion = 0
-        self.cached: int | None = 0
-
-    def call(self, reply: Reply) -> None:
-        own = count_tokens(reply.text) + count_tokens(reply.thought)
-        own += sum(count_tokens(action.tool) + count_tokens(action.arguments) for action in reply.actions)
-        self.prompt += self.length
-        self.completion += own
-        self.length += own + MESSAGE_OVERHEAD
-        self.cut += reply.finish == "length"
-        cached = reply.usage.cached if reply.usage is not None else None
-        self.cached = None if cached is None or self.cached is None else self.cached + cached
-
-    def observe(self, observations: tuple[Observation, ...]) -> None:
-        self.length += sum(_size(observation.text) for observation in observations)
-
-    def add(self, messages: tuple[Message, ...]) -> None:
-        self.length += sum(_size(message.text) for message in messages)
-
-
-class _Purse:
-    """What is left of a budget in money."""
-
-    def __init__(self, budget: Budget, session: Session) -> None:
-        self._left = budget.dollars
-        self._session = session if isinstance(session, CallingSession) else None
-
-    def allows(self, prompt_tokens: int, question: Question | None = None) -> bool:
-        """May the next call be made? ``question``: it is the probe."""
-        if self._left is None or self._session is None:
-            return True
-        if question is None:
-            self._ahead = self._session.price_ahead(prompt_tokens)
-        else:
-            self._ahead = self._session.probe_price_ahead(prompt_tokens, question)
-        if self._ahead is None:
-            raise InputError("a budget in dollars needs prices: set prices of this successor's endpoint, or no budget")
-        return self._ahead <= self._left
-
-    def pay(self, cost: float | None) -> None:
-        """One call was made. ``cost`` of ``None`` is not known."""
-        if self._left is not None and self._session is not None:
-            self._left -= self._ahead if cost is None else cost  # type: ignore[operator]
-
-
 def _run(
     takeover_id: str,
     briefing: Briefing,
@@ -403,8 +351,8 @@ def _run(
     session = successor.start(briefing, seed)
     if isinstance(session, CallingSession):
         session.attach(recorder.ledger)
-    meter = _Meter(briefing, session)
-    purse = _Purse(budget, session)
+    meter = Meter(briefing, session)
+    purse = Purse(budget.dollars, session)
     notes: list[str] = []
     answer: Answer | None = None
 
@@ -417,7 +365,7 @@ def _run(
         before = recorder.ledger.spent("probe")
         valid, remark = _valid(recorder.probe(session, question), question)
         if recorder.ledger.spent("probe").calls > before.calls:
-            purse.pay(recorder.ledger.spent("probe").dollars)
+            purse.pay(recorder.ledger.spent("probe").dollars, recorder.ledger.spoiled)
         notes.extend([remark] if remark else [])
         return valid
 
@@ -443,7 +391,7 @@ def _run(
             is_lost = replied.is_passing
             break
         meter.call(reply)
-        purse.pay(reply.cost)
+        purse.pay(reply.cost, recorder.ledger.spoiled)
         is_changing, context = _changes(reply.actions, context)
         if is_changing:
             answer = probe()
@@ -459,7 +407,7 @@ def _run(
             transcript[-1] = msgspec.structs.replace(transcript[-1], after=added)
     answer = (None if is_lost else probe()) or Answer()
     notes += [f"{meter.cut} replies were cut off at the limit of one reply"] if meter.cut else []
-    spent, asked = _spent(session, recorder.ledger)
+    spent, asked = spent_of(session, recorder.ledger)
     verdict = environment.verdict()
     return Takeover(
         takeover_id=takeover_id,
@@ -492,14 +440,6 @@ def _run(
         transcript=tuple(transcript),
         note="; ".join(notes + recorder.ledger.notes + recorder.notes),
     )
-
-
-def _spent(session: Session, ledger: Ledger) -> tuple[Spent, Spent]:
-    """What the endpoint counted for the run's own calls and for the probe's; unknown where there is none."""
-    if isinstance(session, CallingSession):
-        return ledger.spent("reply"), ledger.spent("probe")
-    unknown = Spent(prompt=None, cached=None, completion=None, dollars=None)
-    return unknown, unknown
 
 
 def _changes(actions: tuple[Action, ...], context: Context) -> tuple[bool, Context]:
@@ -556,10 +496,6 @@ def _valid(probed: Probed, question: Question) -> tuple[Answer, str]:
     return Answer(done=None if done is None else tuple(dict.fromkeys(done)), plan=probed.answer.plan), remark
 
 
-def _size(text: str) -> int:
-    return count_tokens(text) + MESSAGE_OVERHEAD
-
-
 # -- bytes ------------------------------------------------------------------------------------------------
 
 
@@ -568,15 +504,5 @@ def _storable(entry: EntryType) -> tuple[EntryType, bytes]:
     try:
         return entry, msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        clean = msgspec.convert(_scrub(msgspec.to_builtins(entry)), type(entry))
+        clean = msgspec.convert(writable(msgspec.to_builtins(entry)), type(entry))
         return clean, msgspec.json.encode(clean)
-
-
-def _scrub(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {key: _scrub(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_scrub(part) for part in value]
-    return value

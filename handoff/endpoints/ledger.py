@@ -50,6 +50,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
 
 
 CallEntry: TypeAlias = Asked | Spoiled | Abandoned | Answered
+_DECODER: msgspec.json.Decoder[CallEntry] = msgspec.json.Decoder(Asked | Spoiled | Abandoned | Answered)
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,8 @@ class Ledger:
         self._past: deque[_Call] = deque()
         self._answered: list[Answered] = []
         self.notes: list[str] = []
+        self.spoiled = 0
+        """Answers of no use so far. Nobody says what they cost."""
         self.is_closed = False
         """While it is, nothing is asked: calls are answered from what is written down, or not at all."""
         for entry in past:
@@ -80,6 +83,12 @@ class Ledger:
                 self._past.append(_Call(entry))
             elif self._past:
                 self._past[-1].take(entry)
+
+    @staticmethod
+    def of(name: str, lines: Iterable[bytes], append: Callable[[bytes], None]) -> Ledger:
+        """A ledger in a log of its own (``Log.entries``, ``Log.append``): for calls that belong to no takeover."""
+        past = [_DECODER.decode(line) for line in lines]
+        return Ledger(name, lambda entry: append(msgspec.json.encode(entry)), past)
 
     def call(self, client: Client, purpose: str, body: dict[str, object]) -> Answer:
         """The answer to a request: the one written down, else a new one, written down first.
@@ -92,6 +101,7 @@ class Ledger:
         spoiled = abandoned = 0
         while self._past and self._past[0].is_for(purpose, digest):
             call = self._past.popleft()
+            self.spoiled += call.spoiled
             if call.answered is not None:
                 self._answered.append(call.answered)
                 return call.answered.answer
@@ -113,7 +123,7 @@ class Ledger:
                 wanted,
                 label=f"{self.name}-{number}-{abandoned}",
                 spoiled=spoiled,
-                on_spoiled=lambda reason: self._write(Spoiled(reason=reason)),
+                on_spoiled=self._spoil,
             )
         except (NoAnswerError, EndpointError) as error:
             self._write(Abandoned(reason=str(error)))
@@ -122,6 +132,10 @@ class Ledger:
         self._write(entry)
         self._answered.append(entry)
         return answer
+
+    def _spoil(self, reason: str) -> None:
+        self._write(Spoiled(reason=reason))
+        self.spoiled += 1
 
     def spent(self, *purposes: str) -> Spent:
         """The sum over these purposes; over all when none is named."""

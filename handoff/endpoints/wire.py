@@ -66,7 +66,7 @@ def canonical(body: Mapping[str, Any]) -> dict[str, Any]:
     try:
         data = canonical_json(body)
     except UnicodeEncodeError:
-        data = canonical_json(_writable(body))
+        data = canonical_json(writable(body))
     if b"\\u0000" in data:
         data = canonical_json(_without_nul(msgspec.json.decode(data)))
     decoded: dict[str, Any] = msgspec.json.decode(data)
@@ -78,13 +78,14 @@ def request_digest(body: Mapping[str, Any]) -> str:
     return identify("i", "request", canonical_json(body))
 
 
-def _writable(value: Any) -> Any:
+def writable(value: Any) -> Any:
+    """The value with lone surrogates, which no file can hold, as U+FFFD; tuples become lists."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
-        return {_writable(key): _writable(part) for key, part in value.items()}
+        return {writable(key): writable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_writable(part) for part in value]
+        return [writable(part) for part in value]
     return value
 
 
@@ -106,7 +107,7 @@ def _decoded(data: bytes) -> Any:
     except msgspec.DecodeError:
         if b"\\ud" not in data.lower():
             raise
-        return _writable(json.loads(data.decode("utf-8")))
+        return writable(json.loads(data.decode("utf-8")))
 
 
 def error_of(data: bytes) -> str | None:

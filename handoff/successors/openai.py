@@ -10,6 +10,7 @@ in ``endpoints/``. Reasoning that an endpoint shows is recorded, and not sent ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from handoff.trajectory import Action, Message, Observation, Usage
 
 MOST_IDLE = 3
 """So many replies in a row that call no tool end the run."""
+MARGIN = 1.25
+"""How many of an endpoint's tokens one of ours may be, for what a call may cost."""
 SMALLEST_REPLY = 256
 """Tokens: with less room than this left in its window, a model is not asked any more."""
 
@@ -101,7 +104,8 @@ class OpenAISession:
         return self._most(prompt_tokens + words, self._endpoint.probe_tokens, words)
 
     def _most(self, prompt_tokens: int, completion: int, more: int = 0) -> float | None:
-        return self._endpoint.cost(max(prompt_tokens, self._known + self._since + more), 0, completion)
+        own = self._since + more if self._known else prompt_tokens
+        return self._endpoint.cost(self._known + math.ceil(own * MARGIN), 0, completion)
 
     def refuse(self, action: Action) -> Observation | None:
         """What is wrong with a call."""
@@ -255,9 +259,12 @@ class OpenAISession:
             cut = ""
         if self._is_fenced:
             return f"{cut}No shell block was found. End each reply with one ```bash block; submit alone in it ends all."
-        return (
+        text = (
             f"{cut}No tool was called. Call {calls.SHELL} or {calls.EDITOR}, or {calls.SUBMIT} when the task is done."
         )
+        if self._endpoint.tools == "auto":  # some servers take tools and never show them to the model
+            text += " A shell command may also stand in a ```bash block; submit alone in it ends the work."
+        return text
 
     def _begin(self) -> list[dict[str, Any]]:
         own = FENCED if self._is_fenced else NATIVE

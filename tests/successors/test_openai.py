@@ -293,6 +293,20 @@ def test_money_is_never_overspent(
         assert len(transport.requests) * cheapest <= dollars + 500 * PRICES.completion / 1e6
 
 
+def test_answers_of_no_use_are_charged_at_their_most(tmp_path: Path) -> None:
+    """Nobody says what they cost; a budget must hold if they were paid for. The same when the run is gone on with."""
+    budget = Budget(steps=9, prompt_tokens=10**9, dollars=0.16)
+    scenes: list[Scene] = [{"choices": []}, {"choices": []}, message("", LOOK), (401, "no")]
+    spoiled, clean = Scripted(list(scenes), lambda _: message("", LOOK)), Scripted(then=lambda _: message("", LOOK))
+    settings = {"prices": PRICES, "max_completion_tokens": 2000}
+    with pytest.raises(EndpointError):
+        run(tmp_path / "a", spoiled, budget=budget, **settings)
+    first = run(tmp_path / "a", spoiled, budget=budget, **settings)
+    second = run(tmp_path / "b", clean, budget=budget, **settings)
+    assert (first.status, second.status) == ("money_limit", "step_limit")
+    assert first.steps < second.steps
+
+
 def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs prices"):
         run(tmp_path, Scripted(), budget=Budget(steps=3, prompt_tokens=10**6, dollars=1.0))
