@@ -34,11 +34,13 @@ from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs, find_point
+from handoff.states.repositories import Repository
 from handoff.successors import Briefing, Question, Successor
 from handoff.successors.openai import OpenAISuccessor, digest_of
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
+from handoff.workplace import open_workplace
 
 LEARNED = ("A", "A+opening", "B", "E")
 """Policies of the round before (docs/science.md §13)."""
@@ -320,9 +322,10 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
     """
     endpoint_of(project, successor)
     point = find_point(project, point_id)
-    if not is_executable(point):
+    if point["tree"] is None:
         raise InputError(
-            f"{point['point_id']} is a point of {point['repo'] or 'no repository'}, whose tests cannot run here"
+            f"the state at {point['point_id']} is not known, so nobody can go on from it; give the repository with "
+            f"`handoff ingest … --repository {point['repo'] or 'NAME'}=PATH`"
         )
     shard = point["shard"]
     views = {
@@ -344,8 +347,28 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
     )
     with Handoffs(project, shard) as handoffs:
         job = _job(project, handoffs, start, point, {}, {})
+        if not is_executable(point):
+            return _in_repository(job, handoffs.repository(point))
     (row,) = run_many(execute, [job], data=project.root, sandbox=project.settings.sandbox, workers=1)
     return row
+
+
+def _in_repository(job: Job, repository: Repository) -> dict[str, Any]:
+    """A takeover of a point of a real repository: nobody judges it, and what it destroyed is not known."""
+    assert job.endpoint is not None, "only successors on endpoints are started so"
+    place = job.data / "sandboxes" / job.takeover_id
+    with Client(job.endpoint) as client:
+        takeover = run_takeover(
+            takeover_id=job.takeover_id,
+            briefing=job.briefing,
+            successor=OpenAISuccessor(client, name=job.start.arm),
+            environment=lambda: open_workplace(repository, job.base_commit, job.tree, place),
+            budget=job.budget,
+            seed=job.start.seed,
+            question=job.question,
+            journal=Journal(job.data / "journal" / "takeovers", sync="entry"),
+        )
+    return {**takeover.columns(), **msgspec.structs.asdict(job.start), "destroyed_fixes": None}
 
 
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:

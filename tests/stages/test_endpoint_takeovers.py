@@ -24,7 +24,9 @@ from handoff.project import Project, Settings
 from handoff.stages import corpus, handoffs, is_executable, quality
 from handoff.stages.takeovers import LEARNED, choose_points, one_takeover, plan
 from handoff.views import VIEWS
+from tests.states.histories import Made, make
 
+EDIT = {"command": "str_replace", "path": "/repo/pager.py", "old_str": "size = 1", "new_str": "size = 99"}
 KEY = "sk-planted-0123456789abcdef"
 
 
@@ -136,6 +138,44 @@ def test_what_cannot_be_run_is_said(recorded: Path, arguments: tuple[str, str, s
     with pytest.raises(InputError) as caught:
         one_takeover(Project(recorded), point, view, successor, 0)
     assert problem in str(caught.value)
+
+
+# -- real repositories --------------------------------------------------------------------------
+
+MENDING = (
+    message("", ("bash", {"command": "git status --short; cat pager.py; ls /home /root; cd /tmp"})),
+    message("", ("bash", {"command": "pwd; curl -s http://127.0.0.1:80; env"}), ("str_replace_editor", EDIT)),
+    message('{"done": ["q01"], "plan": []}'),
+    message("", ("bash", {"command": "cd /repo && git diff --stat; echo $((6*7)) > new.txt"})),
+    message("", ("submit", {})),
+)
+
+
+def test_a_state_of_a_real_repository_is_taken_over(tmp_path: Path, bubblewrap: None) -> None:
+    """A person's branch: the frozen state is laid out, commands run in bubblewrap, nobody claims that it is solved."""
+    commits = [Made({b"pager.py": ("100644", b"size = %d\n" % number)}) for number in range(4)]
+    make(tmp_path / "pager", commits, {"main": 0, "fix": 3}, bare=False)
+    data = tmp_path / "data"
+    arguments = ["ingest", str(tmp_path / "pager"), "--branch", "fix", "--task", "Page well.", "--data", str(data)]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    with serving(*map(server.answer, MENDING)) as at:
+        (data / "handoff.toml").write_text(settings_for(at.url))
+        point = Project(data).lake.rows("injected_handoffs")[0]
+        arguments = ["takeover", point["point_id"], "--successor", "stub", "--view", "recorded", "--data", str(data)]
+        result = CliRunner().invoke(cli.app, arguments, env={"PLANTED": KEY, "COLUMNS": "120"})
+        assert result.exit_code == 0, result.output
+        told = [m["content"] for m in at.requests[-1]["messages"] if m["role"] == "tool"]
+        row = one_takeover(Project(data), point["point_id"], "recorded", "stub", 0)
+        assert len(at.requests) == len(MENDING)
+    said = " ".join(result.stdout.split())
+    assert "ended submitted" in said and "solved unknown" in said
+    assert " M pager.py" in told[0] and "size = 1" in told[0], "the state at h, its changes not committed"
+    assert told[1].startswith("/tmp\n"), "one shell for the whole run"
+    assert KEY not in "".join(told) and "has been edited" in told[2] and "1 file changed" in told[3]
+    with Project(data).repositories(point["shard"]).open(point["repo"]) as repository:
+        assert repository.read(row["final_tree"], "pager.py") == b"size = 99\n"
+        assert repository.read(row["final_tree"], "new.txt") == b"42\n"
+    assert not list((data / "sandboxes").rglob("*")), "nothing is left behind"
 
 
 # -- settings and plan --------------------------------------------------------------------------

@@ -296,7 +296,7 @@ def test_money_is_never_overspent(
 def test_answers_of_no_use_are_charged_at_their_most(tmp_path: Path) -> None:
     """Nobody says what they cost; a budget must hold if they were paid for. The same when the run is gone on with."""
     budget = Budget(steps=9, prompt_tokens=10**9, dollars=0.16)
-    scenes: list[Scene] = [{"choices": []}, {"choices": []}, message("", LOOK), (401, "no")]
+    scenes: list[Scene] = [{"choices": []}, {"choices": []}, (401, "no")]
     spoiled, clean = Scripted(list(scenes), lambda _: message("", LOOK)), Scripted(then=lambda _: message("", LOOK))
     settings = {"prices": PRICES, "max_completion_tokens": 2000}
     with pytest.raises(EndpointError):
