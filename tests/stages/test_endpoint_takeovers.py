@@ -22,7 +22,8 @@ from handoff.kata.record import record
 from handoff.kata.world import generate
 from handoff.project import Project, Settings
 from handoff.stages import corpus, handoffs, is_executable, quality
-from handoff.stages.takeovers import LEARNED, choose_points, one_takeover, plan
+from handoff.stages.diagnosis import diagnostics
+from handoff.stages.takeovers import LEARNED, choose_points, one_takeover, plan, takeover_runs
 from handoff.views import VIEWS
 from tests.states.histories import Made, make
 
@@ -216,6 +217,28 @@ def test_nobody_on_an_endpoint_is_run_unless_named() -> None:
         wanted = {("p_test", view, "evaluate") for view in VIEWS} if number else set()
         assert {(s.point_id, s.view, s.purpose) for s in added} == wanted
         assert {s.arm for s in added} <= {"stub"} and "stub" not in LEARNED
+
+
+def test_a_round_runs_who_is_named_beside_the_arms(recorded: Path) -> None:
+    """Rows like any others, measured like any others. Named again, nobody is asked; not named, nobody is run."""
+    with serving(then=server.answer(message("", ("bash", {"command": "git diff"}), ("submit", {})))) as at:
+        (recorded / "handoff.toml").write_text('evaluate = ["stub"]\nworkers = 1\n' + settings_for(at.url, key_env=""))
+        project = Project(recorded)
+        for _ in range(2):
+            written = takeover_runs(project, "r001", "kata-test")
+            asked = len(at.requests)
+        rows = project.lake.rows("takeover_runs", round="r001")
+        assert written.rows == len(rows) and len(at.requests) == asked
+        diagnostics(project, "r001", "kata-test")
+        (recorded / "handoff.toml").write_text("workers = 1\n" + settings_for(at.url, key_env=""))
+        takeover_runs(Project(recorded), "r001", "kata-test")
+        assert len(at.requests) == asked
+    assert {(row["arm"], row["successor"], row["status"]) for row in rows} == {("stub", "openai", "submitted")}
+    assert {row["view"] for row in rows} == set(VIEWS)
+    assert all(row["endpoint_prompt_tokens"] > 0 and row["dollars"] is None for row in rows)
+    measured = {row["metric"] for row in project.lake.rows("diagnostics", round="r001") if row["value"] is not None}
+    assert {"e_cr", "solved"} & measured
+    assert project.lake.rows("takeover_runs", round="r001") == []
 
 
 # -- kill -9 ------------------------------------------------------------------------------------
