@@ -24,14 +24,19 @@ from handoff.terminal import (
     line,
     out,
     print_branches,
+    print_corpus,
+    print_diff,
+    print_instances,
     print_outcome,
     print_pairs,
     print_quality,
     print_record,
     print_shard,
-    print_takeover,
+    print_states,
+    print_surroundings,
     progress,
     shown,
+    states_json,
     table,
 )
 
@@ -155,6 +160,13 @@ def ingest(
     repository: Annotated[
         list[str] | None, typer.Option(help="NAME=PATH or NAME=URL of a repository that trajectories name.")
     ] = None,
+    instances: Annotated[
+        list[Path] | None,
+        typer.Option(help="File of benchmark instances, as of SWE-bench: repository and base commit of a task id."),
+    ] = None,
+    of: Annotated[
+        str | None, typer.Option(help="NAME of the repository of runs that name none, such as Claude Code's.")
+    ] = None,
     branch: Branches = None,
     base: Base = None,
     task: Annotated[
@@ -165,8 +177,10 @@ def ingest(
     """Read trajectory files, or with --branch a person's commits, into the lake: runs, states, points and views."""
     from handoff.corpus import files
     from handoff.project import Project, shard_name
-    from handoff.stages import corpus, handoffs, quality
+    from handoff.stages import corpus, environment, handoffs, quality
+    from handoff.stages.instances import instances_of
     from handoff.states.branches import repository_name
+    from handoff.states.instances import instance_files
 
     project = Project(data_folder(data))
     mapping = _pairs(repository or [])
@@ -186,15 +200,19 @@ def ingest(
         places = tuple(str(path.absolute()) for path in paths)
         if not shard:
             project.check_free(name, places)
-        project.add_shard(name, places, mapping)
+        instance_files(instances or [])  # says which is missing before anything is written
+        project.add_shard(name, places, mapping, tuple(str(file.absolute()) for file in instances or []), of)
     with progress() as report:
         advance = report("reading records (KiB)")
         corpus.raw_trajectories(project, name, lambda done, total: advance(done >> 10, total >> 10))
+        environment.environment_facts(project, name)
         corpus.repository_states(project, name)
         quality.quality_signals(project, name)
         handoffs.injected_handoffs(project, name)
         handoffs.view_renderings(project, name)
     print_shard(project, name)
+    if (known := instances_of(project, name)) is not None:
+        print_instances(known.counted(), known.problems)
     if not project.lake.count("raw_trajectories", shard=name):
         raise InputError(f"{paths[0]}: no trajectory in it; above is what each file lacks")
 
@@ -208,8 +226,10 @@ def inspect(
     branch: Annotated[str | None, typer.Option(help="Show this branch of a git repository instead.")] = None,
     base: Base = None,
 ) -> None:
-    """Say what was understood of one record: format, steps, keys, handoff points, quality. Nothing is written."""
+    """Say what was understood of one record: format, steps, keys, handoff points, quality, and what is
+    known of the world outside the repository. Nothing is written."""
     from handoff import actions, adapters
+    from handoff.environment import environment
     from handoff.points import find_handoff_points
     from handoff.quality import assess
     from handoff.states.branches import look_at
@@ -251,10 +271,52 @@ def inspect(
         )
     out.print(listed)
     print_quality(assess(trajectory))
+    print_surroundings(environment(trajectory).at(len(trajectory.steps)), "at the end")
     if found:
         print_record(found.record)
     if len(trajectory.steps) < 2:
         out.print("A run of fewer than two steps has no handoff point.")
+
+
+@app.command(epilog="Example: [bold]handoff states t_5c1d… --step 12[/bold]")
+def states(
+    run: Annotated[str, typer.Argument(help="A trajectory id, or the beginning of one; or FILE, or FILE:RECORD.")],
+    step: Annotated[
+        int | None, typer.Option(help="Show this step: its diff, and what is known outside the repository.")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the whole history as diffs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    repository: Annotated[
+        list[str] | None, typer.Option(help="With FILE: NAME=PATH or NAME=URL of the repository it names.")
+    ] = None,
+    base: Annotated[str | None, typer.Option(help="With FILE: the commit it began at, if it does not say.")] = None,
+    part: Annotated[int, typer.Option(min=1, help="With FILE: which run of the record.")] = 1,
+    data: Data = None,
+) -> None:
+    """Show what the repository looked like after every step of one run, and how far that is proven.
+
+    Of a FILE nothing is kept: it is replayed through a mirror that is gone afterwards.
+    """
+    from handoff.project import Project
+    from handoff.stages.states import file_run, stored_run
+
+    project = Project(data_folder(data))
+    file = _file_and_record(run)
+    opened = file_run(project, *file, part, _pairs(repository or []), base=base) if file else stored_run(project, run)
+    with opened as found:
+        if step is not None:
+            found.check(step)
+        chosen = range(len(found.rows)) if step is None else [step]
+        if as_json:
+            print(states_json(found, chosen, with_diffs=diff or step is not None))
+        elif step is not None:
+            print_diff(found, step)
+            print_surroundings(found.surroundings(step), f"after step {step}")
+        elif diff:
+            for number in chosen:
+                print_diff(found, number)
+        else:
+            print_states(found)
 
 
 @app.command(epilog="Example: [bold]handoff view p_3f2a… --view structured[/bold]")
@@ -286,6 +348,7 @@ def takeover(
     """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
     from handoff.project import Project
     from handoff.stages.takeovers import one_takeover
+    from handoff.terminal_takeover import print_takeover
 
     project = Project(data_folder(data))
     _warn_about_sandbox(project)
@@ -319,12 +382,18 @@ def audit(
 def report(
     data: Data = None,
     round: Annotated[str | None, typer.Option(help="Round, such as r001. Default: the newest.")] = None,
+    corpus: Annotated[
+        bool, typer.Option("--corpus", help="Instead: how far the repository states of the corpus can be trusted.")
+    ] = False,
 ) -> None:
-    """Print a round's table from the lake, and where its page and training files lie."""
+    """Print a round's table from the lake, and where its page and training files lie; or the corpus report."""
     from handoff.project import Project
     from handoff.stages import round_number
 
     project = Project(data_folder(data))
+    if corpus:
+        _report_corpus(project)
+        return
     done = [p["round"] for p in project.lake.partitions("round_report")]
     if not done:
         raise InputError(f"no round is reported in {project.root}; run `handoff demo` or materialize round_report")
@@ -347,6 +416,17 @@ def doctor(data: Data = None) -> None:
         broken = broken or finding.state == "missing"
     out.print(listed)
     raise typer.Exit(1 if broken else 0)
+
+
+def _report_corpus(project: Any) -> None:
+    from handoff.stages import corpus_report as stage
+
+    if not project.lake.partitions("state_verdicts"):
+        raise InputError(
+            f"no run is replayed in {project.root}; run `handoff ingest FILES`, with --repository NAME=PATH"
+        )
+    stage.corpus_report(project)
+    print_corpus(stage.read_corpus_report(project), stage.page_of(project))
 
 
 def _drive(*arguments: str) -> int:
@@ -373,6 +453,18 @@ def _pairs(options: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--repository {option}: {place} is no folder; give a local clone of {name}, or its URL")
         pairs[name] = place if is_url(place) else str(Path(place).resolve())
     return pairs
+
+
+def _file_and_record(run: str) -> tuple[Path, int] | None:
+    """FILE or FILE:RECORD; ``None`` when it is no file that there is."""
+    path, colon, record = run.rpartition(":")
+    if Path(run).exists():
+        return Path(run), 1
+    if colon and record.isdecimal() and Path(path).exists():
+        return Path(path), int(record)
+    if "/" in run or "." in run:
+        raise InputError(f"{run}: no such file; check the path")
+    return None
 
 
 def _text(option: str) -> str:

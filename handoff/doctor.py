@@ -17,9 +17,12 @@ from handoff.endpoints import Client, SdkTransport
 from handoff.errors import InputError, SuccessorError
 from handoff.project import Project
 from handoff.states import worktree
+from handoff.states.survey import Mirror, survey
 from handoff.tokens import TOKENIZER, count_tokens
 
 GIT_MINIMUM = (2, 30)
+_LISTED = 10
+"""Sound mirrors that are listed one by one."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +64,29 @@ def examine(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
     place = data if data.exists() else data.absolute().parent
     free = shutil.disk_usage(place).free / 1e9
     yield Finding(what="disk", state="ok" if free > 2 else "limited", detail=f"{free:.1f} GB free for {data}")
+    yield from _mirrors(data / "git")
+
+
+def _mirrors(root: Path) -> Iterator[Finding]:
+    """The mirrors of a data folder: those with problems one by one, the largest of the others, the rest as a sum."""
+    found = list(survey(root))
+    sound = sorted((mirror for mirror in found if not mirror.problems), key=lambda mirror: -mirror.size)
+    for mirror in [mirror for mirror in found if mirror.problems] + sound[:_LISTED]:
+        state: Literal["ok", "limited"] = "limited" if mirror.problems else "ok"
+        yield Finding(what=f"mirror {mirror.name}", state=state, detail="; ".join((_told(mirror), *mirror.problems)))
+    rest = sound[_LISTED:]
+    if rest:
+        size = sum(mirror.size for mirror in rest) / 1e6
+        yield Finding(what="other mirrors", state="ok", detail=f"{len(rest)} with {size:.1f} MB")
+
+
+def _told(mirror: Mirror) -> str:
+    partial = ", without the files it has not needed" if mirror.is_partial else ""
+    laid = f", {mirror.templates / 1e6:.1f} MB of checkouts" if mirror.templates else ""
+    return (
+        f"{mirror.size / 1e6:.1f} MB{partial}, packs: {mirror.packs} ({mirror.own_packs} of states), "
+        f"loose objects: {mirror.loose}{laid}"
+    )
 
 
 def _git() -> Finding:

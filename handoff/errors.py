@@ -7,6 +7,7 @@
     ├── RecordError              one record is unusable: file, record, field, remedy
     ├── StateError               a repository or a state in it cannot be had
     ├── LakeError                a table cannot be written or read
+    ├── WorkerError              a process that helps died
     ├── SandboxError             the sandbox cannot start, or broke
     └── SuccessorError           a successor could not act (endpoint, policy, budget file)
         ├── ContextLimitError    its conversation has outgrown what its model reads
@@ -34,6 +35,10 @@ class StateError(HandoffError):
 
 class LakeError(HandoffError):
     """A table that cannot be written or read."""
+
+
+class WorkerError(HandoffError):
+    """A process that helped this one died."""
 
 
 class SandboxError(HandoffError):

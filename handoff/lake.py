@@ -21,14 +21,16 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from handoff.errors import LakeError
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 ROW_GROUP = 1_000
 """Rows per Parquet row group: small enough for viewers, whatever the size of a cell."""
@@ -144,6 +146,72 @@ SCHEMAS: dict[str, pa.Schema] = {
         tree=pa.string(),
         status=pa.string(),  # verified, divergent, partial, unverifiable
         reason=pa.string(),
+    ),
+    # One run's verdict, docs/science.md §2. Partition: shard. Written with `repository_states`.
+    "state_verdicts": _schema(
+        trajectory_id=pa.string(),
+        format=pa.string(),
+        repo=pa.string(),
+        base=pa.string(),  # the base commit that was replayed on; null when there is none
+        base_evidence=pa.string(),  # how it is known
+        status=pa.string(),  # verified, divergent, partial, unverifiable
+        category=pa.string(),  # why, in one word: verified, no_repository, no_base, edit_misfit, …
+        reason=pa.string(),
+        step=pa.int32(),  # the first that is not right or not known; null when there is none
+        path=pa.string(),  # the file that shows it
+        hunk=pa.string(),  # what the recording shows against what was derived
+        seen_at=pa.int32(),  # the step where the recording shows it
+        checkpoints=pa.int32(),  # texts of files in the recording that agree with the state
+        checked_steps=pa.list_(pa.int32()),  # the step of each
+        full_reads=pa.int32(),  # those of whole files
+        is_derivable=pa.bool_(),  # the effect of every step can be told from its text
+        opaque_steps=pa.list_(pa.int32()),  # steps whose effect cannot be
+        recoveries=pa.list_(  # files whose content another part of the recording told
+            pa.struct([("step", pa.int32()), ("path", pa.string()), ("how", pa.string()), ("at", pa.int32())])
+        ),
+        verified_steps=pa.int32(),
+        partial_steps=pa.int32(),
+        divergent_steps=pa.int32(),
+        unverifiable_steps=pa.int32(),
+        submodules=pa.int32(),  # in the base's tree
+        lfs_pointers=pa.int32(),
+    ),
+    # One fact about the world outside the repository, docs/science.md §2. Partition: shard.
+    "environment_facts": _schema(
+        trajectory_id=pa.string(),
+        place=pa.int32(),  # order in which the facts of a run came to hold, from 1: a later one of a name replaces it
+        kind=pa.string(),  # package, process, folder, variable, file, system
+        name=pa.string(),
+        value=pa.string(),  # secrets masked; null when only the name is known
+        basis=pa.string(),  # observed, inferred
+        holds=pa.bool_(),  # false: from here on it is not there, or not known any more
+        step=pa.int32(),  # where the recording shows it; 0 is before the first
+        seen=pa.int32(),  # the step by whose end it is known: later than `step` when the answer came late
+        until=pa.int32(),  # the step by whose end it no longer holds, when that is known beforehand
+    ),
+    # One line of the corpus report: verdicts of one format, repository, status and category. Not partitioned.
+    "corpus_report": _schema(
+        format=pa.string(),
+        repo=pa.string(),
+        status=pa.string(),
+        category=pa.string(),
+        trajectories=pa.int64(),
+        derivable=pa.int64(),  # runs whose every step's effect can be told from its text
+        steps=pa.int64(),  # step 0, the base, among them; so for the next four
+        verified_steps=pa.int64(),
+        partial_steps=pa.int64(),
+        divergent_steps=pa.int64(),
+        unverifiable_steps=pa.int64(),
+        checkpoints=pa.int64(),
+        full_reads=pa.int64(),
+        recovered_by_read=pa.int64(),  # files, one for each step and path
+        recovered_by_diff=pa.int64(),
+        recovered_by_patch=pa.int64(),
+        recovered_by_rerun=pa.int64(),
+        with_submodules=pa.int64(),  # runs
+        with_lfs_pointers=pa.int64(),  # runs
+        trajectory_id=pa.string(),  # an example: the first by id
+        reason=pa.string(),  # of that example
     ),
     # One signal of one step, docs/science.md §14. Partition: shard. Sealed: no view and no successor sees it.
     "quality_signals": _schema(
@@ -482,6 +550,8 @@ class Lake:
         **partition: str,
     ) -> pa.Table:
         """Rows of the partitions that match (all when none is named), in partition order, keys as columns."""
+        import pyarrow.dataset as ds  # it loads pandas, which takes longer than all else: only readers of tables wait
+
         schema = SCHEMAS[table]
         tables = []
         for found in self.partitions(table):

@@ -4,7 +4,7 @@ A project is one folder (``data/`` beside the code unless told otherwise)::
 
     inbox/      drop files or folders here: each becomes a shard
     lake/       the tables (lake.py)
-    git/        bare repositories; rebuilt states are written into them
+    git/        bare repositories (mirrors); rebuilt states are written into them
     branches/   git branches that were read as runs, one file a shard
     journal/    what successors answered, before it was used
     policies/   trained weights          exports/    training files by round
@@ -30,6 +30,7 @@ from handoff.errors import InputError
 from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories
+from handoff.states.templates import KEPT_BYTES
 
 SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
@@ -71,8 +72,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Handoff points of one trajectory that successors are started from."""
     record_limit: _Positive = RECORD_LIMIT
     """Bytes of the longest record that is read; a longer one is quarantined."""
+    ingest_workers: _Positive | None = None
+    """Processes that read large inputs. Default: one a core that may be used, at most four. No row depends on it."""
     repositories: dict[str, str] = {}
     """Repository name → local mirror or URL."""
+    offline: bool = False
+    """Ask no URL of ``repositories``: only what is on this machine is used."""
+    instances: tuple[str, ...] = ()
+    """Files of benchmark instances (``states/instances.py``): they name repository and base commit of a task id."""
+    templates_mb: _Positive = KEPT_BYTES // 1_000_000
+    """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     kata: KataSettings = KataSettings()
 
     def __post_init__(self) -> None:
@@ -89,6 +98,9 @@ class ShardSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     paths: tuple[str, ...]
     repositories: dict[str, str] = {}
+    instances: tuple[str, ...] = ()
+    repo: str | None = None
+    """Where runs that name no repository worked, as the user says."""
 
 
 class Project:
@@ -143,6 +155,11 @@ class Project:
         return self.root / "policies"
 
     @property
+    def sealed(self) -> Path:
+        """What only the judge and the oracle may read."""
+        return self.root / "sealed"
+
+    @property
     def exports(self) -> Path:
         """Training files."""
         return self.root / "exports"
@@ -178,7 +195,8 @@ class Project:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{entry}: not a shard description ({error}); delete it and ingest again") from error
         paths = tuple(str(self.root / path) for path in source.paths)
-        return ShardSource(paths=paths, repositories=source.repositories)
+        instances = tuple(str(self.root / path) for path in source.instances)
+        return msgspec.structs.replace(source, paths=paths, instances=instances)
 
     def shard(self, name: str) -> ShardSource:
         """One shard; ``InputError`` that lists the others when there is no such shard."""
@@ -187,12 +205,21 @@ class Project:
             raise InputError(f"no shard {name!r} in {self.inbox}; shards are: {', '.join(shards) or 'none yet'}")
         return shards[name]
 
-    def add_shard(self, name: str, paths: tuple[str, ...], repositories: Mapping[str, str]) -> None:
+    def add_shard(
+        self,
+        name: str,
+        paths: tuple[str, ...],
+        repositories: Mapping[str, str],
+        instances: tuple[str, ...] = (),
+        repo: str | None = None,
+    ) -> None:
         """Register files that stay where they are. Those inside this folder are named from it, and move with it."""
         _checked(name)
         source = ShardSource(
             paths=tuple(stored_name(Path(path), self.root) for path in paths),
             repositories=dict(sorted(repositories.items())),
+            instances=tuple(stored_name(Path(path), self.root) for path in instances),
+            repo=repo,
         )
         write_file(self.inbox / f"{name}{SHARD_FILE}", msgspec.json.format(msgspec.json.encode(source)))
 
@@ -209,7 +236,12 @@ class Project:
 
     def repositories(self, shard: str) -> Repositories:
         """The repositories a shard's trajectories may name."""
-        return Repositories(self.git, self.mapping(shard))
+        return Repositories(self.git, self.mapping(shard), is_offline=self.settings.offline)
+
+    def instance_files(self, shard: str) -> list[Path]:
+        """Files that explain the task ids of a shard: its own before those of the settings."""
+        places = (*self.shard(shard).instances, *(str(self.root / path) for path in self.settings.instances))
+        return [Path(place) for place in dict.fromkeys(places)]
 
     def mapping(self, shard: str) -> dict[str, str]:
         """Repository name → source, as ``Repositories`` takes it. The embedded world's share one store."""

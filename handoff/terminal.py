@@ -16,9 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from handoff.environment import KINDS
+
 if TYPE_CHECKING:
+    from handoff.environment import Surroundings
     from handoff.framing import Record
     from handoff.quality import Quality
+    from handoff.report.corpus import CorpusReport
+    from handoff.stages.states import RunStates
 
 TABLE_WIDTH = 164
 """Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
@@ -108,42 +113,156 @@ def print_record(record: Record) -> None:
     _print_losses(({"field": field, "reason": reason, "count": n} for (field, reason), n in losses), "")
 
 
-def print_takeover(row: Mapping[str, Any]) -> None:
-    """One takeover: what was done at each step, how it ended, what it cost."""
-    from handoff.takeover import read_transcript
+def print_surroundings(there: Surroundings, when: str) -> None:
+    """What is known of the world outside the repository, and of which kinds nothing is."""
+    out.print(f"[bold]outside the repository, {when}[/bold]")
+    listed = table("", "", "", "known")
+    for kind in KINDS:
+        known = there.of(kind)
+        for place, item in enumerate(known[:_LISTED]):
+            name = item.name if item.value is None else f"{item.name}: {item.value}" if kind != "folder" else item.value
+            since = "before the first step" if item.step == 0 else f"since step {item.step}"
+            listed.add_row(kind if place == 0 else "", escape(line(name, 160)), item.basis, since)
+        if len(known) > _LISTED:
+            listed.add_row("", f"… {len(known) - _LISTED} more")
+    if there.known:
+        out.print(listed)
+    if there.unknown:
+        out.print(f"nothing is known of: {', '.join(there.unknown)}")
 
-    listed = table("step", "calls", "exit", "what came back")
-    for number, step in enumerate(read_transcript(row["transcript"]), start=1):
-        codes = ["–" if seen.exit_code is None else str(seen.exit_code) for seen in step.observations]
-        listed.add_row(
-            str(number),
-            "\n".join(escape(line(f"{action.tool} {action.arguments}", 90)) for action in step.actions)
-            or "[dim]none[/dim]",
-            "\n".join(codes),
-            "\n".join(escape(line(seen.text, 60)) for seen in step.observations),
+
+# -- states of one run --------------------------------------------------------------------------
+
+_COLOURS = {"verified": "green", "partial": "yellow", "divergent": "red", "unverifiable": "dim"}
+
+
+def print_states(run: RunStates) -> None:
+    """Every step with its verdict, tree, changed files and checkpoints, and the verdict on the run."""
+    verdict = run.verdict or {}
+    said_of_base = f"base commit {verdict['base_evidence']}; " if verdict else ""
+    pairs = [("trajectory", run.id), ("repository", run.rows[0]["repo"] or "unknown")]
+    if verdict:
+        known = verdict["base_evidence"]
+        pairs.append(("base commit", f"{verdict['base']}, {known}" if verdict["base"] else "unknown"))
+        pairs.append(
+            ("verdict", f"{verdict['status']} ({verdict['category']}): {verdict['reason'].removeprefix(said_of_base)}")
         )
+        pairs.append(("checkpoints", f"{verdict['checkpoints']} texts agree, {verdict['full_reads']} of whole files"))
+        pairs += [
+            ("recovered", f"{r['path']}, from step {r['step']} on, by the {r['how']} at step {r['at']}")
+            for r in verdict["recoveries"][:_LISTED]
+        ]
+    facts = Table.grid(padding=(0, 2))
+    for label, value in pairs:
+        facts.add_row(f"[bold]{label}[/bold]", escape(shown(value, 600)))
+    out.print(facts)
+    listed = table("step", "state", "tree")
+    listed.add_column("changed files", overflow="fold")
+    listed.add_column("checks", justify="right")
+    listed.add_column("why", overflow="fold")
+    reason = ""
+    for step in run.steps():
+        files = "" if step.files is None else "\n".join(escape(line(name, 120)) for name in step.files[:_LISTED])
+        if step.files and len(step.files) > _LISTED:
+            files += f"\n… {len(step.files) - _LISTED} more"
+        listed.add_row(
+            str(step.step),
+            f"[{_COLOURS[step.status]}]{step.status}[/{_COLOURS[step.status]}]",
+            (step.tree or "none")[:10],
+            files,
+            "" if not step.checkpoints else str(step.checkpoints),
+            "" if step.reason == reason else escape(shown(step.reason.removeprefix(said_of_base), 300)),
+        )
+        reason = step.reason
     out.print(listed)
-    solved = {True: "yes", False: "no", None: "unknown"}[row["solved"]]
-    tests = "" if row["tests_total"] is None else f", {row['tests_passed']} of {row['tests_total']} tests pass"
-    counted = (row["endpoint_prompt_tokens"], row["endpoint_completion_tokens"])
-    pairs = [
-        ("takeover", row["takeover_id"]),
-        ("successor, view", f"{row['arm']}, {row['view']}"),
-        ("ended", row["status"]),
-        ("solved", solved + tests),
-        ("steps, events", f"{row['steps']}, {row['events']}"),
-        ("prompt tokens", f"{row['prompt_tokens']}, the first {row['first_prompt_tokens']} ({row['tokenizer']})"),
-        (
-            "as the endpoint counts",
-            "it did not say" if None in counted else f"{counted[0]} prompt, {counted[1]} completion",
-        ),
-        ("cost", "unknown" if row["dollars"] is None else f"${row['dollars']:.4f}"),
-        (
-            "believed done",
-            "no valid answer" if row["probe_done"] is None else ", ".join(row["probe_done"]) or "nothing",
-        ),
-    ]
-    print_pairs("", [*pairs, *([("note", row["note"])] if row["note"] else [])])
+    if verdict and verdict["hunk"]:
+        place = f"step {verdict['step']}, shown at step {verdict['seen_at']}"
+        out.print(f"[bold]what differs[/bold] ({place})")
+        print_text(verdict["hunk"])
+    if run.repository is None:
+        out.print("The repository is not at hand, so files and diffs are not shown.")
+
+
+def print_diff(run: RunStates, step: int) -> None:
+    """What one step changed."""
+    state = run.rows[step]
+    changed = run.diff(step)
+    said = f"{state['status']}, tree {state['tree'] or 'unknown'}: {state['reason']}"
+    out.print(f"[bold]step {step}[/bold] {escape(shown(said, 600))}", soft_wrap=True)
+    if changed:
+        print_text(changed)
+    elif step == 0:
+        out.print("the base commit")
+    elif run.repository is None:
+        out.print("its repository is not at hand")
+    else:
+        out.print("no file changed")
+
+
+def print_text(text: str) -> None:
+    """Text of a recording or a repository as it is, made safe."""
+    out.print(shown(text.rstrip("\n"), None), markup=False, soft_wrap=True)
+
+
+def states_json(run: RunStates, steps: Sequence[int], *, with_diffs: bool) -> str:
+    """The same as one JSON object, in ASCII. ``steps``: those to tell; with their diffs and surroundings, or not."""
+    import json
+
+    views = run.steps()
+    told = []
+    for number in steps:
+        entry: dict[str, Any] = views[number]._asdict()
+        if with_diffs:
+            there = run.surroundings(number)
+            entry["diff"] = run.diff(number)
+            entry["outside"] = [item._asdict() for item in there.known]
+            entry["unknown_outside"] = list(there.unknown)
+        told.append(entry)
+    found = {"trajectory_id": run.id, "verdict": run.verdict, "steps": told}
+    return json.dumps(found, indent=1)
+
+
+# -- the corpus ---------------------------------------------------------------------------------
+
+
+def print_corpus(report: CorpusReport, page: Path) -> None:
+    """How far the states of the corpus can be trusted, what stands in the way, what would help."""
+    from handoff.report.corpus import CATEGORIES, HOW, STATUSES
+
+    total = report.total
+    counts = ", ".join(f"{status} {n:,}" for status, n in zip(STATUSES, total.by_status, strict=True))
+    out.print(f"[bold]{_n(total.runs, 'recorded run')}[/bold]: {counts}")
+    interval = f" ({total.interval_text})" if total.interval_text else ""
+    out.print(
+        f"[bold]verified of derivable[/bold]: {total.verified:,} of {total.derivable:,}, {total.text}{interval}; "
+        f"{report.checkpoints:,} texts of files agree, {report.full_reads:,} of whole files"
+    )
+    for heading, lines in (("format", report.by_format), ("repository", report.by_repo)):
+        listed = table(heading)
+        for title in ("runs", *STATUSES, "derivable", "of these"):
+            listed.add_column(title, justify="right", no_wrap=True)
+        for share in lines[:_LISTED]:
+            name = escape(line(share.name, 60))
+            numbers = (f"{n:,}" for n in (share.runs, *share.by_status, share.derivable))
+            listed.add_row(name, *numbers, share.text)
+        _and_more(listed, len(lines))
+        out.print(listed)
+    meanings = dict(CATEGORIES)
+    listed = table("verdict", "because", "runs", "for example")
+    for status, category, runs, example, _ in report.by_category:
+        listed.add_row(status, meanings.get(category, category), f"{runs:,}", escape(line(example, 40)))
+    out.print(listed)
+    told = ", ".join(f"{dict(HOW)[how]} {n:,}" for how, n in report.recoveries)
+    out.print(f"[bold]files that no text tells, known from[/bold]: {told}")
+    for offender in report.offenders[:5]:
+        said = f"{offender.status} {offender.trajectory_id}, {offender.repo or 'not named'}: {offender.reason}"
+        out.print(line(said, 400), markup=False, soft_wrap=True, style=_COLOURS[offender.status])
+    for item in report.missing[:_LISTED]:
+        said = f"{_n(item.runs, 'run')} of {item.repo or 'no named repository'}: {item.remedy}"
+        out.print(line(said, 300), markup=False, soft_wrap=True)
+    if len(report.missing) > _LISTED:
+        out.print(f"… and {len(report.missing) - _LISTED} more repositories")
+    out.print(f"[bold]page[/bold]: {escape(str(page))}", soft_wrap=True)
 
 
 # -- one shard ----------------------------------------------------------------------------------
@@ -169,6 +288,14 @@ def print_shard(project: Any, shard: str) -> None:
         _print_points(project, shard)
     if bad:
         _print_quarantine(lake.rows("quarantine", shard=shard))
+
+
+def print_instances(counted: tuple[int, int], problems: Sequence[Exception]) -> None:
+    """How many runs have an instance, and which rows of instance files cannot be used. ``counted``: runs, all runs."""
+    said = f"instances: known for {counted[0]} of {_n(counted[1], 'run')}"
+    if problems:
+        said += f"; {_n(len(problems), 'row')} not used, the first: {problems[0]}"
+    out.print(shown(said), markup=False, soft_wrap=True)
 
 
 def print_branches(branches: Iterable[Any]) -> None:

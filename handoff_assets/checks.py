@@ -37,6 +37,7 @@ SUITES = Path(__file__).resolve().parent.parent / "great_expectations" / "expect
 
 KEYS: dict[str, tuple[str, ...]] = {
     "raw_trajectories": ("trajectory_id",),
+    "environment_facts": ("trajectory_id", "place"),
     "repository_states": ("trajectory_id", "step"),
     "quality_signals": ("trajectory_id", "step", "signal", "rule"),
     "injected_handoffs": ("point_id",),
@@ -49,8 +50,13 @@ KEYS: dict[str, tuple[str, ...]] = {
     "exports": ("path",),
     "policy": ("policy_id",),
     "round_report": ("round",),
+    "corpus_report": ("format", "repo", "status", "category"),
 }
-"""Columns that name one row of a table to a person."""
+"""Columns that name one row of an asset's table to a person."""
+
+BESIDE = {"state_verdicts": ("repository_states", ("trajectory_id",))}
+"""Tables that another table's asset writes with its own: that asset, and the columns that name a row."""
+_NAMING = KEYS | {table: keys for table, (_, keys) in BESIDE.items()}
 
 BLOCKING = frozenset({"takeover_runs", "diagnostics", "robustness", "curated_training_set"})
 
@@ -80,7 +86,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
 
     def columns(self) -> list[str]:
         """The columns that the suite names, with the key: all that is read."""
-        named: dict[str, None] = dict.fromkeys(KEYS[self.name])
+        named: dict[str, None] = dict.fromkeys(_NAMING[self.name])
         for expectation in self.expectations:
             for kwarg in ("column", "column_A", "column_B"):
                 if kwarg in expectation.kwargs:
@@ -116,7 +122,7 @@ def validate(suite: Suite, rows: "pa.Table") -> list[Finding]:
     frame = rows.to_pandas(types_mapper=pd.ArrowDtype)
     results = run(suite, frame)
     return [
-        _finding(expectation, result, KEYS[suite.name])
+        _finding(expectation, result, _NAMING[suite.name])
         for expectation, result in zip(suite.expectations, results, strict=True)
     ]
 
@@ -146,7 +152,7 @@ def _runner() -> Any:
     def run(suite: Suite, frame: Any) -> list[Any]:
         built = ExpectationSuite(name=suite.name, expectations=[msgspec.to_builtins(e) for e in suite.expectations])
         batch = batches.get_batch({"dataframe": frame})
-        wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": list(KEYS[suite.name])}
+        wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": list(_NAMING[suite.name])}
         by_id = {result.expectation_config.id: result for result in batch.validate(built, result_format=wanted).results}
         return [by_id[expectation.id] for expectation in suite.expectations]
 
@@ -176,9 +182,11 @@ def _check(table: str) -> AssetChecksDefinition:
     promises = "".join(f"\n- {expectation.description}" for expectation in suite.expectations)
     stops = "Stops everything downstream when it fails.\n" if table in BLOCKING else ""
 
+    asset = BESIDE[table][0] if table in BESIDE else table
+
     @asset_check(
-        asset=table,
-        name="expectations",
+        asset=asset,
+        name="expectations" if asset == table else table,
         blocking=table in BLOCKING,
         description=f"{suite.notes} {stops}\nGreat Expectations suite `expectations/{table}.json`:\n{promises}",
     )
@@ -219,7 +227,7 @@ def _result(suite: Suite, where: str, n_rows: int, findings: Sequence[Finding]) 
     }
     for finding in failed:
         if finding.rows:
-            named = markdown([" ".join(KEYS[suite.name])], [[row] for row in finding.rows])
+            named = markdown([" ".join(_NAMING[suite.name])], [[row] for row in finding.rows])
             metadata[f"rows that fail: {plain(finding.expectation.description, 80)}"] = MetadataValue.md(named)
     is_critical = any(finding.expectation.severity == "critical" for finding in failed)
     first = (
@@ -231,11 +239,12 @@ def _result(suite: Suite, where: str, n_rows: int, findings: Sequence[Finding]) 
         passed=not failed,
         severity=AssetCheckSeverity.ERROR if is_critical else AssetCheckSeverity.WARN,
         description=plain(
-            f"{len(findings) - len(failed)} of {len(findings)} expectations hold on {n_rows} rows of {where}{first}",
+            f"{len(findings) - len(failed)} of {len(findings)} expectations hold on {n_rows} rows"
+            f"{' of ' + where if where else ''}{first}",
             600,
         ),
         metadata=metadata,
     )
 
 
-checks: list[AssetChecksDefinition] = [_check(table) for table in KEYS]
+checks: list[AssetChecksDefinition] = [_check(table) for table in _NAMING]

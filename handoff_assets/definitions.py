@@ -6,8 +6,10 @@ from dagster import Definitions, in_process_executor
 
 from handoff_assets.adversarial_variants import adversarial_variants
 from handoff_assets.checks import checks
+from handoff_assets.corpus_report import corpus_report
 from handoff_assets.curated_training_set import curated_training_set
 from handoff_assets.diagnostics import diagnostics
+from handoff_assets.environment_facts import environment_facts
 from handoff_assets.exports import exports
 from handoff_assets.injected_handoffs import injected_handoffs
 from handoff_assets.jobs import jobs
@@ -25,12 +27,14 @@ from resources.sandbox import SandboxResource
 from resources.successor import SuccessorResource
 from resources.tracking import TrackingResource
 from resources.writer import WriterResource
+from sensors.corpus_report import corpus_report_sensor
 from sensors.drift import drift_sensor
 from sensors.new_corpus import new_corpus_sensor
 from sensors.schedules import close_round_sensor, round_schedule
 
 ASSETS = (
     raw_trajectories,
+    environment_facts,
     repository_states,
     quality_signals,
     injected_handoffs,
@@ -43,6 +47,7 @@ ASSETS = (
     exports,
     policy,
     round_report,
+    corpus_report,
 )
 
 
@@ -52,7 +57,7 @@ def assemble(root: Path | None = None, tracking: TrackingResource | None = None)
         assets=ASSETS,
         asset_checks=checks,
         jobs=jobs,
-        sensors=[new_corpus_sensor, close_round_sensor, drift_sensor],
+        sensors=[new_corpus_sensor, corpus_report_sensor, close_round_sensor, drift_sensor],
         schedules=[round_schedule],
         resources={
             "project": ProjectResource(root=str(root) if root else None),

@@ -38,7 +38,7 @@ from handoff.stages import round_name
 from handoff_assets import progress
 from handoff_assets.partitions import lake_partition
 from resources.project import CHECKOUT, DEMONSTRATIONS
-from sensors.jobs import ACTIVE, CONTENT, CORPUS, ROUND, TAKEOVER
+from sensors.jobs import ACTIVE, CONTENT, CORPUS, REPORT, ROUND, TAKEOVER
 
 if TYPE_CHECKING:
     from dagster import Definitions
@@ -46,11 +46,13 @@ if TYPE_CHECKING:
 STAGES: dict[str, dict[str, str]] = {
     CORPUS: {
         "raw_trajectories": "corpus",
+        "environment_facts": "environment",
         "quality_signals": "quality",
         "repository_states": "corpus",
         "injected_handoffs": "handoffs",
         "view_renderings": "handoffs",
     },
+    REPORT: {"corpus_report": "corpus_report"},
     TAKEOVER: {"adversarial_variants": "adversary", "takeover_runs": "takeovers", "diagnostics": "diagnosis"},
     ROUND: {
         "robustness": "diagnosis",
@@ -200,10 +202,11 @@ def open_ui(root: Path, port: int) -> NoReturn:
 
 
 def _plan(project: Project, rounds: int) -> list[tuple[str, str]]:
-    """(job, partition key) in order: every shard, then round by round."""
+    """(job, partition key) in order: every shard, all of them together, then round by round. No key: no partition."""
     shards = sorted(project.shards())
     taken_over = sorted(set(shards) - DEMONSTRATIONS, key=lambda s: (FIRST.index(s) if s in FIRST else len(FIRST), s))
     plan = [(CORPUS, shard) for shard in shards]
+    plan += [(REPORT, "")] if shards else []
     for number in range(rounds):
         plan += [(TAKEOVER, f"{round_name(number)}|{shard}") for shard in taken_over]
         plan.append((ROUND, round_name(number)))
@@ -230,7 +233,7 @@ def _recorded(instance: DagsterInstance, project: Project, job: str, key: str) -
 
 
 def _recorded_digest(instance: DagsterInstance, table: str, key: str) -> str | None:
-    wanted = AssetRecordsFilter(asset_key=AssetKey(table), asset_partitions=[key])
+    wanted = AssetRecordsFilter(asset_key=AssetKey(table), asset_partitions=[key] if key else None)
     for record in instance.fetch_materializations(wanted, limit=1).records:
         if record.asset_materialization is not None:
             digest = record.asset_materialization.metadata.get("digest")
@@ -246,7 +249,7 @@ def _execute(definitions: "Definitions", instance: DagsterInstance, project: Pro
         tags[CONTENT] = content_key(project.shard(key).paths)
     result = definitions.resolve_job_def(job).execute_in_process(
         instance=instance,
-        partition_key=key,
+        partition_key=key or None,
         tags=tags,
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},

@@ -1,15 +1,27 @@
-"""Jobs: what runs together, one per kind of partition: a run is one shard, one shard of a round, or one round."""
+"""Jobs: what runs together, one per kind of partition: a run is one shard, one shard of a round, or one round. The
+corpus report, which has none, is a job by itself."""
 
 from dagster import AssetSelection, define_asset_job
 
-from sensors.jobs import CORPUS, ROUND, TAKEOVER
+from sensors.jobs import CORPUS, REPORT, ROUND, TAKEOVER
 
 corpus_job = define_asset_job(
     CORPUS,
     selection=AssetSelection.assets(
-        "raw_trajectories", "quality_signals", "repository_states", "injected_handoffs", "view_renderings"
+        "raw_trajectories",
+        "environment_facts",
+        "quality_signals",
+        "repository_states",
+        "injected_handoffs",
+        "view_renderings",
     ),
-    description="Reads one shard: recorded runs, their quality, repository states, handoff points, views.",
+    description="Reads one shard: recorded runs, their quality, states inside and outside the repository, handoff "
+    "points, views.",
+)
+report_job = define_asset_job(
+    REPORT,
+    selection=AssetSelection.assets("corpus_report"),
+    description="Counts how far the states of all shards can be trusted, and writes the corpus page.",
 )
 takeover_job = define_asset_job(
     TAKEOVER,
@@ -21,4 +33,4 @@ round_job = define_asset_job(
     selection=AssetSelection.assets("robustness", "curated_training_set", "exports", "policy", "round_report"),
     description="Closes one round, after its takeovers: robustness, training data, exports, policies, report.",
 )
-jobs = [corpus_job, takeover_job, round_job]
+jobs = [corpus_job, report_job, takeover_job, round_job]

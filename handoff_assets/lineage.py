@@ -17,6 +17,12 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "tree": ("raw_trajectories.base_commit",),
         "status": ("raw_trajectories.patch",),
     },
+    "environment_facts": {
+        "trajectory_id": ("raw_trajectories.trajectory_id",),
+        "name": ("raw_trajectories.source", "raw_trajectories.preamble"),
+        "step": ("raw_trajectories.n_steps",),
+        "seen": ("raw_trajectories.n_steps",),
+    },
     "quality_signals": {
         "trajectory_id": ("raw_trajectories.trajectory_id",),
         "step": ("raw_trajectories.n_steps",),
@@ -121,6 +127,19 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "round_report": {
         "summary": ("robustness.value", "curated_training_set.kind", "exports.path", "policy.policy_id"),
+    },
+    "corpus_report": {
+        "format": ("raw_trajectories.format",),
+        "repo": ("repository_states.repo",),
+        "status": ("repository_states.status",),
+        "category": ("repository_states.reason",),
+        "steps": ("repository_states.step",),
+        "verified_steps": ("repository_states.status",),
+        "partial_steps": ("repository_states.status",),
+        "divergent_steps": ("repository_states.status",),
+        "unverifiable_steps": ("repository_states.status",),
+        "trajectory_id": ("repository_states.trajectory_id",),
+        "reason": ("repository_states.reason",),
     },
 }
 

@@ -1,6 +1,8 @@
 """Partitions: ``shard`` for what describes recordings, ``round`` for what looks at everything, both for what
 runs agents.
 
+The corpus report looks at all shards and has none.
+
 Both are dynamic: a shard appears when files are dropped, a round when one is started. Keys of the combined
 partitions read ``r000|a-shard``.
 """
@@ -28,9 +30,19 @@ with warnings.catch_warnings():
     same_round = MultiToSingleDimensionPartitionMapping(partition_dimension_name=ROUND)
 
 BY_SHARD = frozenset(
-    {"raw_trajectories", "repository_states", "quality_signals", "injected_handoffs", "view_renderings"}
+    {
+        "raw_trajectories",
+        "environment_facts",
+        "repository_states",
+        "state_verdicts",
+        "quality_signals",
+        "injected_handoffs",
+        "view_renderings",
+    }
 )
 BY_ROUND_AND_SHARD = frozenset({"adversarial_variants", "takeover_runs", "diagnostics"})
+WHOLE = frozenset({"corpus_report"})
+"""Tables without partitions."""
 
 
 def lake_partition(table: str, key: str) -> dict[str, str]:
@@ -38,6 +50,8 @@ def lake_partition(table: str, key: str) -> dict[str, str]:
 
     Works on the key's text, which is all that an event or a tag holds; neither part can contain ``|``.
     """
+    if table in WHOLE:
+        return {}
     if table in BY_ROUND_AND_SHARD:
         round, shard = key.split("|")
         return {ROUND: round, SHARD: shard}

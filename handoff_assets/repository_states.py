@@ -19,6 +19,27 @@ VERIFICATION = Summary(
     label="status",
     value="states",
 )
+VERDICTS = Summary(
+    title="runs by verdict",
+    table="state_verdicts",
+    sql="""
+        SELECT status, category, count(*) AS trajectories, count(*) FILTER (WHERE is_derivable) AS derivable,
+               sum(checkpoints)::BIGINT AS checkpoints, sum(full_reads)::BIGINT AS full_reads,
+               sum(len(recoveries))::BIGINT AS recovered, any_value(trajectory_id ORDER BY trajectory_id) AS for_example
+        FROM rows GROUP BY status, category ORDER BY status, category
+    """,
+    group="status",
+    label="category",
+    value="trajectories",
+)
+DIVERGENT = Summary(
+    title="divergent runs",
+    table="state_verdicts",
+    sql="""
+        SELECT trajectory_id, repo, step, path, seen_at, hunk, reason FROM rows WHERE status = 'divergent'
+        ORDER BY trajectory_id
+    """,
+)
 
 
 @table("repository_states", group="corpus", partitions=shards, upstream=[raw_trajectories], kinds=("parquet", "git"))
@@ -29,10 +50,11 @@ def repository_states(
 
     Rebuilt by replaying the recorded edits, once per shard. `verified` means that the replay reproduces the recorded
     final patch and every file the recording shows on the way; a run whose repository is not given is `unverifiable`,
-    and the row says why.
+    and the row says why. The table `state_verdicts` (one row a run) is written with it: the verdict and its reason, the
+    first wrong step with file and hunk, how many texts of files agree, and what recovered a file that no text tells.
     """
     from handoff.stages import corpus
 
     opened = project.open(repositories)
     written = corpus.repository_states(opened, context.partition_key)
-    return materialized(opened, written, VERIFICATION)
+    return materialized(opened, written, VERIFICATION, VERDICTS, DIVERGENT)

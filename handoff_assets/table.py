@@ -16,7 +16,7 @@ def table(
     name: str,
     *,
     group: str,
-    partitions: PartitionsDefinition,
+    partitions: PartitionsDefinition | None,
     upstream: Sequence[AssetDep | AssetsDefinition] = (),
     kinds: Sequence[str] = ("parquet",),
 ) -> Callable[[Callable[..., Any]], AssetsDefinition]:

@@ -17,9 +17,16 @@ class RepositoriesResource(Overrides):
         default_factory=dict,
         description="Repository name → local mirror or URL, added to those in handoff.toml and before them.",
     )
+    offline: bool = Field(
+        default=False, description="Ask no URL, whatever handoff.toml says: only what is on this machine is used."
+    )
 
     def over(self, settings: "Settings") -> "Settings":
         """Both sources together."""
         import msgspec
 
-        return msgspec.structs.replace(settings, repositories={**settings.repositories, **self.repositories})
+        return msgspec.structs.replace(
+            settings,
+            repositories={**settings.repositories, **self.repositories},
+            offline=settings.offline or self.offline,
+        )

@@ -3,6 +3,7 @@
 from dagster import DagsterRunStatus
 
 CORPUS = "corpus_job"
+REPORT = "report_job"
 TAKEOVER = "takeover_job"
 ROUND = "round_job"
 

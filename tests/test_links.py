@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handoff import corpus
-from handoff.corpus.links import Links
+from handoff.corpus.links import Links, chain_of
 from handoff.lake import Lake
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
@@ -29,7 +29,7 @@ def run(*numbers: int, task: str = "Fix it.", last: str = "ok") -> Trajectory:
 def linked(*runs: Trajectory) -> list[tuple[int, int] | None]:
     links = Links()
     for one in runs:
-        links.add(one)
+        links.add(chain_of(one))
     return links.resolve()
 
 

@@ -66,7 +66,7 @@ def _interpret(line: str, context: Context, depth: int) -> Result:
             if part.length == 1 and not part.is_conditional:
                 left += [here] if program == "pushd" else []
                 is_back = program == "popd" and bool(left)
-                folders[part.scope] = left.pop() if is_back else _changed_folder(words, here)
+                folders[part.scope] = left.pop() if is_back else changed_folder(words, here)
             continue
         if program == "set" and any(word.text == "pipefail" for word in words):
             pipes_fail = True
@@ -115,7 +115,8 @@ def _program(words: tuple[Word, ...]) -> str:
 _TOP_LEVEL = re.compile(r"\$\(git rev-parse --show-toplevel\)")
 
 
-def _changed_folder(words: tuple[Word, ...], here: Context) -> Context:
+def changed_folder(words: tuple[Word, ...], here: Context) -> Context:
+    """The context after ``cd`` with these words, given that it succeeds."""
     arguments = [word for word in words[1:] if word.text not in ("-P", "-L", "--")]
     if not arguments:
         return msgspec.structs.replace(here, cwd="~")

@@ -16,6 +16,35 @@ Kind: TypeAlias = Literal[
     "read", "search", "list", "edit", "create", "delete", "test", "run", "install", "vcs", "other"
 ]
 
+Dialect: TypeAlias = Literal[
+    "",
+    "str_replace",
+    "str_replace_expands",
+    "str_replace_keeps",
+    "sweagent",
+    "openhands",
+    "openhands_expands",
+    "openhands_keeps",
+    "windowed",
+    "windowed_0",
+    "windowed_1",
+    "windowed_1_before",
+    "windowed_1_after",
+    "claude_code",
+    "some_edit",
+    "gemini",
+    "cline",
+    "aider",
+    "pi",
+]
+"""Whose editor carries an edit out. Editors under one name differ in what they do to tabs, line ends and near misses.
+
+Empty: plain bytes. ``str_replace`` and ``openhands`` are families of versions; ``_expands`` and ``_keeps``: it was seen
+what its version does to tabs. ``windowed_0``, ``windowed_1``: SWE-agent's by its major version, ``_before`` and
+``_after``: where its ``insert`` puts lines. ``some_edit``: an ``Edit`` of an unknown harness. What the editors do is in
+``states/editing.py``.
+"""
+
 CHANGING_KINDS = frozenset({"edit", "create", "delete"})
 """Kinds of keys that change the repository."""
 
@@ -65,6 +94,7 @@ class WriteFile(_Base, frozen=True, kw_only=True):
     text: str
     must_be_new: bool = False
     """True for tools that refuse to overwrite."""
+    dialect: Dialect = ""
 
 
 class AppendFile(_Base, frozen=True, kw_only=True):
@@ -86,6 +116,16 @@ class Replace(_Base, frozen=True, kw_only=True):
     """First of the lines, from 1, that a windowed editor looks at; ``None``: the whole file."""
     last: int | None = None
     """Last of them; ``None``: to the end."""
+    dialect: Dialect = ""
+
+
+class ReplaceEach(_Base, frozen=True, kw_only=True):
+    """Several texts of one file are replaced in one call, by an editor that looks for them in its own order."""
+
+    path: str
+    pairs: tuple[tuple[str, str], ...]
+    """Old and new text of each, as written."""
+    dialect: Dialect = ""
 
 
 class InsertLines(_Base, frozen=True, kw_only=True):
@@ -94,6 +134,7 @@ class InsertLines(_Base, frozen=True, kw_only=True):
     path: str
     line: int | None
     text: str
+    dialect: Dialect = ""
 
 
 class EditLines(_Base, frozen=True, kw_only=True):
@@ -103,8 +144,7 @@ class EditLines(_Base, frozen=True, kw_only=True):
     first: int
     last: int
     text: str
-    closes_file: bool = False
-    """True for an editor that ends the file's last line wherever it edits, and takes lines past the end as the end."""
+    dialect: Dialect = ""
 
 
 LAST_LINE = -1
@@ -200,6 +240,7 @@ class Undo(_Base, frozen=True, kw_only=True):
     """The last edit of the file by the same tool is taken back."""
 
     path: str
+    dialect: Dialect = ""
 
 
 class Validate(_Base, frozen=True, kw_only=True):
@@ -264,6 +305,7 @@ Operation: TypeAlias = (
     | WriteFile
     | AppendFile
     | Replace
+    | ReplaceEach
     | InsertLines
     | EditLines
     | StreamEdit
@@ -300,6 +342,7 @@ def keys_of(operation: Operation) -> tuple[Key, ...]:
             WriteFile(path=path)
             | AppendFile(path=path)
             | Replace(path=path)
+            | ReplaceEach(path=path)
             | InsertLines(path=path)
             | EditLines(path=path)
             | StreamEdit(path=path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import Literal
 
 import msgspec
 
@@ -41,6 +42,10 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     """Absolute folders that are this repository's root, beside the usual ones."""
     shell_persists: bool = True
     """Whether ``cd`` outlives its line."""
+    harness: str = ""
+    """The format of the recording, where it tells whose editors ran."""
+    tabs: Literal["", "keeps", "expands"] = ""
+    """What an editor of several versions was seen to do to tabs."""
 
 
 class _Facts(msgspec.Struct):
@@ -58,7 +63,7 @@ _FRESH_SHELLS = ("mini", "codex", "gemini", "pi", "inspect")
 
 def context_of(format: str, source: str = "{}") -> Context:
     """The context at the start of a run in this format (``Trajectory.format``, ``Trajectory.source``)."""
-    context = Context(shell_persists=not format.startswith(_FRESH_SHELLS))
+    context = Context(shell_persists=not format.startswith(_FRESH_SHELLS), harness=format)
     try:
         facts = _facts(source)
     except msgspec.DecodeError:  # facts of other types
@@ -84,6 +89,8 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
         return posixpath.normpath(path) if path else "."
     else:
         full = posixpath.normpath(f"{base}/{path}")
+        if base.startswith(("~", "$")) and not full.startswith(base):
+            return f"{base}/{path}"  # above a folder whose own place is not known
         if not full.startswith("/"):
             return full
     for prefix in context.prefixes:

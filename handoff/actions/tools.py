@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from handoff.actions import windowed
+from handoff.actions import dialects, windowed
 from handoff.actions.commits import file_changes
 from handoff.actions.lines import Result, interpret_line
 from handoff.actions.operations import (
@@ -30,6 +30,7 @@ from handoff.actions.operations import (
     Other,
     Read,
     Replace,
+    ReplaceEach,
     Search,
     Undo,
     WriteFile,
@@ -93,7 +94,46 @@ def interpret(action: Action, context: Context, observation: Observation | None 
         found = _interpret(action.tool, action.arguments, action.is_text, context)
     else:
         found = _remembered(action.tool, action.arguments, action.is_text, context)
-    return found if observation is None else windowed.on_screen(*found, observation)
+    if observation is None:
+        return found
+    return dialects.as_seen(*windowed.on_screen(*found, observation), observation)
+
+
+def shell_line(action: Action, context: Context) -> tuple[str, Context] | None:
+    """The shell line that ``action`` is, and the context it begins in; ``None`` for every other call.
+
+    For those who carry lines out on files; keys come from ``interpret``.
+    """
+    name = action.tool.lower()
+    values: Any = None
+    if not action.is_text and action.arguments:
+        try:
+            values = _decoded(action.arguments)
+        except (ValueError, RecursionError):
+            values = None
+    if isinstance(values, dict):
+        line = command_line(name, values) if name in SHELLS else None
+        is_typed = _is_true(values.get("is_input")) or ("keystrokes" in values and not (line or "").endswith("\n"))
+        if line is None or is_typed:
+            return None
+        folder = _folder_of(values)
+        return line, with_folder(context, folder) if folder else context
+    text = action.arguments
+    word = next(iter(text.split(None, 1)), "")
+    is_own = word in windowed.COMMANDS or word in ("str_replace_editor", "edit_anthropic")
+    if not word or is_own or word in _SILENT or name in _SILENT or name in _NOT_LINES:
+        return None
+    return (text, context) if name in SHELLS or name == word else None
+
+
+_NOT_LINES = frozenset(("apply_patch", "patch", "apply_diff", "udiff", "git_commit", "python", "ipython", "run_ipython"))
+"""Tools whose text is no shell line, even where it begins with the tool's name."""
+
+
+def _folder_of(values: Mapping[str, Any]) -> str:
+    """The folder that a call of a shell names for its line."""
+    folder = values.get("workdir") or values.get("cwd") or values.get("dir_path") or values.get("directory")
+    return folder if isinstance(folder, str) else ""
 
 
 @lru_cache(maxsize=16_384)
@@ -156,8 +196,8 @@ def _shell(name: str, values: _Values, context: Context) -> Result:
     is_input = _is_true(values.get("is_input"))
     if is_input or ("keystrokes" in values and not line.endswith("\n")):
         return _typed(name, line), context
-    folder = values.get("workdir") or values.get("cwd") or values.get("dir_path") or values.get("directory")
-    if isinstance(folder, str) and folder:
+    folder = _folder_of(values)
+    if folder:
         inner = with_folder(context, folder)
         return interpret_line(line, inner)[0], msgspec.structs.replace(context, prefixes=inner.prefixes)
     return interpret_line(line, context)
@@ -248,19 +288,21 @@ def _editor(name: str, values: _Values, context: Context) -> Result:
             return _edit_file(name, values, context)
         command = next((c for c, key in (("str_replace", "old_str"), ("create", "file_text")) if key in values), "view")
     path = _path(values, context)
+    dialect = dialects.str_replace_dialect(context)
     match command:
         case "view":
             return (_viewed(path, values.get("view_range")),), context
         case "create":
             text = _text(values, "file_text", "content", "contents")
-            return _in_repository(path, name, WriteFile(path=path, text=text, must_be_new=True)), context
+            made = WriteFile(path=path, text=text, must_be_new=True, dialect=dialect)
+            return _in_repository(path, name, made), context
         case "str_replace":
             old, new = _text(values, "old_str", "old_string"), _optional(values, "new_str", "new_string")
-            return _in_repository(path, name, Replace(path=path, old=old, new=new)), context
+            return _in_repository(path, name, Replace(path=path, old=old, new=new, dialect=dialect)), context
         case "insert":
             return _inserted(name, values, context)
         case "undo_edit":
-            return _in_repository(path, name, Undo(path=path)), context
+            return _in_repository(path, name, Undo(path=path, dialect=dialect)), context
         case _:
             return (Other(tool=name),), context
 
@@ -280,7 +322,8 @@ def _inserted(name: str, values: _Values, context: Context) -> Result:
     """``insert`` of the ``str_replace`` family: behind a line."""
     path, text = _path(values, context), _text(values, "new_str", "insert_text", "text", "content")
     line = number(values.get("insert_line", values.get("line")))
-    return _in_repository(path, name, InsertLines(path=path, line=line, text=text)), context
+    inserted = InsertLines(path=path, line=line, text=text, dialect=dialects.str_replace_dialect(context))
+    return _in_repository(path, name, inserted), context
 
 
 _PAIRS = (
@@ -291,8 +334,6 @@ _PAIRS = (
     ("search", "replace"),
 )
 """Names of the old and the new text of a replacement."""
-_LOOSE = frozenset(("replace", "search", "oldText", "old_text"))
-"""Tools and argument names of editors that also accept what only resembles the old text."""
 
 
 def _edit_file(name: str, values: _Values, context: Context) -> Result:
@@ -300,16 +341,17 @@ def _edit_file(name: str, values: _Values, context: Context) -> Result:
     path = _path(values, context)
     edits = values.get("edits")
     if isinstance(edits, list):
-        made: list[Operation] = []
-        for edit in edits:
-            made += _edit_file(name, {**edit, "path": path, "edits": None}, context)[0]
-        return tuple(made), context
+        return _in_repository(path, name, *_several(path, edits, name, context)), context
     for old_key, new_key in _PAIRS:
         if old_key in values:
+            dialect = dialects.edit_dialect(context, name, old_key)
             old, new = _text(values, old_key), _optional(values, new_key)
             if not old:
-                return _in_repository(path, name, WriteFile(path=path, text=new, must_be_new=True)), context
-            return _in_repository(path, name, _replaced(path, old, new, old_key, name, values)), context
+                made = WriteFile(path=path, text=new, must_be_new=True, dialect=dialect)
+                return _in_repository(path, name, made), context
+            count: Literal["all", "one"] = "all" if _is_every(values) else "one"
+            replaced = Replace(path=path, old=old, new=new, count=count, dialect=dialect)
+            return _in_repository(path, name, replaced), context
     if "new_text" in values:
         return _in_repository(path, name, WriteFile(path=path, text=_text(values, "new_text"))), context
     if "diff" in values:
@@ -322,12 +364,19 @@ def _edit_file(name: str, values: _Values, context: Context) -> Result:
     return _in_repository(path, name, Opaque(reason=name, paths=(path,))), context
 
 
-def _replaced(path: str, old: str, new: str, key: str, name: str, values: _Values) -> Replace:
+def _is_every(values: _Values) -> bool:
     expected = values.get("expected_replacements")
-    if _is_true(values.get("replace_all", values.get("allow_multiple"))) or (expected and number(expected) > 1):
-        return Replace(path=path, old=old, new=new, count="all")
-    is_loose = key in _LOOSE or name in _LOOSE
-    return Replace(path=path, old=old, new=new, count="loose" if is_loose else "one")
+    return _is_true(values.get("replace_all", values.get("allow_multiple"))) or bool(expected and number(expected) > 1)
+
+
+def _several(path: str, edits: list[Any], name: str, context: Context) -> tuple[Operation, ...]:
+    """The edits of one call. Those that replace text alone are one operation for an editor that looks for all of them
+    in the file as it was."""
+    made: list[Operation] = []
+    for edit in edits:
+        made += _edit_file(name, {**edit, "path": path, "edits": None}, context)[0]
+    pairs = tuple((edit.old, edit.new) for edit in made if isinstance(edit, Replace) and edit.dialect == "pi")
+    return (ReplaceEach(path=path, pairs=pairs, dialect="pi"),) if len(pairs) == len(made) > 1 else tuple(made)
 
 
 _SEARCH_MARK = re.compile(r"[<-]{3,9} ?SEARCH>?")
@@ -339,7 +388,7 @@ _A_BLOCK = re.compile(r"^[<-]{3,9} ?SEARCH>?[ \t\r]*$", re.M)
 
 def _blocks(path: str, diff: str) -> tuple[Operation, ...]:
     """SEARCH/REPLACE blocks of one file, in order. A block that does not end is none."""
-    made: list[Operation] = []
+    pairs: list[tuple[str, str]] = []
     old: list[str] | None = None
     new: list[str] | None = None
     for line in diff.split("\n"):
@@ -355,12 +404,11 @@ def _blocks(path: str, diff: str) -> tuple[Operation, ...]:
             if not _REPLACE_MARK.fullmatch(mark):
                 new.append(f"{line}\n")
                 continue
-            before, after = "".join(old), "".join(new)
-            made.append(
-                Replace(path=path, old=before, new=after, count="loose") if old else AppendFile(path=path, text=after)
-            )
+            pairs.append(("".join(old), "".join(new)))
             old = new = None
-    return tuple(made) or (Opaque(reason="a diff of no known form", paths=(path,)),)
+    if not pairs:
+        return (Opaque(reason="a diff of no known form", paths=(path,)),)
+    return (ReplaceEach(path=path, pairs=tuple(pairs), dialect="cline"),)
 
 
 def _edit_block(name: str, values: _Values, context: Context) -> Result:
@@ -368,7 +416,7 @@ def _edit_block(name: str, values: _Values, context: Context) -> Result:
     path, old, new = _path(values, context), _text(values, "search"), _text(values, "replace")
     if not old.strip():
         return _in_repository(path, name, AppendFile(path=path, text=new)), context
-    return _in_repository(path, name, Replace(path=path, old=old, new=new, count="loose")), context
+    return _in_repository(path, name, Replace(path=path, old=old, new=new, dialect="aider")), context
 
 
 def _notebook(name: str, values: _Values, context: Context) -> Result:
@@ -382,7 +430,8 @@ def _write(name: str, values: _Values, context: Context) -> Result:
     if name == "append" or _is_true(values.get("append")):
         return _in_repository(path, name, AppendFile(path=path, text=text)), context
     is_new = name in ("create", "create_file")
-    return _in_repository(path, name, WriteFile(path=path, text=text, must_be_new=is_new)), context
+    dialect = dialects.edit_dialect(context, name)
+    return _in_repository(path, name, WriteFile(path=path, text=text, must_be_new=is_new, dialect=dialect)), context
 
 
 def _delete(name: str, values: _Values, context: Context) -> Result:

@@ -1,9 +1,10 @@
 """SWE-agent's windowed editor: commands that act on the open file, the lines it shows, or a pair of cursors.
 
-Three generations differ in more than syntax. 0.x: ``edit a:b`` or, with cursors, a bare ``edit`` over the selection;
-the file always ends in a line feed afterwards. 1.x: search and replace among the shown lines, an insertion after a line
-or at the end, the shown lines rewritten. What the window shows and where the cursors are is known from the screens
-that the editor printed, so it is read from observations and not computed.
+Generations differ in more than syntax. 0.x: ``edit a:b`` or, with cursors, a bare ``edit`` over the selection. 1.x:
+the same range, search and replace among the shown lines, an insertion at a line or at the end, the shown lines
+rewritten. What the window shows and where the cursors are is known from the screens that the editor printed, so it is
+read from observations and not computed; so is which generation it was, where the call alone does not tell. The text of
+an ``EditLines`` from here is what the tool was given to read: each line of it ends in a line feed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from handoff.actions.operations import (
+    LAST_LINE,
+    Dialect,
     EditLines,
     InsertLines,
     Opaque,
@@ -79,10 +82,8 @@ def call(name: str, values: Mapping[str, Any], context: Context) -> Result:
         case "create":
             return _created(resolve(bare(values["filename"]), context), _of_type(values.get("content", "\n")), context)
         case "insert":
-            text, line = _of_type(values["text"]).removesuffix("\n"), values.get("line")
-            if not text:
-                return (Other(tool=name),), context
-            return _on_open_file(InsertLines(path="", line=None if line is None else number(line), text=text), context)
+            line = values.get("line")
+            return _inserted(_of_type(values["text"]), None if line is None else number(line), context)
     if "search" in values:
         # The released tool takes any value for "replace all", even "False".
         is_every = any(values.get(key) not in (None, "") for key in ("replace_all", "replace-all"))
@@ -91,7 +92,7 @@ def call(name: str, values: Mapping[str, Any], context: Context) -> Result:
         first = number(values.get("start_line", values.get("line_number")))
         last = number(values.get("end_line", first))
         text = _of_type(values.get("replacement_text", values.get("text", values.get("content"))))
-        return _lines(first, last, text.removesuffix("\n"), context)
+        return _lines(first, last, f"{text}\n", context, "windowed_1")
     return _rewritten(_of_type(values.get("text", values.get("replace"))), context)
 
 
@@ -150,24 +151,22 @@ def _created(path: str, text: str, context: Context) -> Result:
 
 def _edit_text(word: str, text: str, context: Context) -> Result:
     if match := _RANGE.match(text):
-        return _lines(int(match[1]), int(match[2]), _END.sub("", match[3]), context, closes_file=True)
+        return _lines(int(match[1]), int(match[2]), _typed(_END.sub("", match[3])), context, "windowed")
     if match := _SELECTION.match(text):
-        return _selection(_END.sub("", match[1]), context)
+        return _selection(_typed(_END.sub("", match[1])), context)
     if match := _AFTER_LINE.match(text):
-        body = _END.sub("", match[2]).removesuffix("\n")
-        return _on_open_file(InsertLines(path="", line=int(match[1]), text=body), context)
+        return _inserted(_END.sub("", match[2]), int(match[1]), context)
     parts = split(text)
     if parts is None or len(parts) < 2:
         return _unclear(word, context)
     if word == "insert":
         line = parts[2] if len(parts) > 2 else None
-        if not parts[1] or (line is not None and not line.isdecimal()):
+        if line is not None and not line.isdecimal():
             return _unclear(word, context)
-        inserted = parts[1].removesuffix("\n")
-        return _on_open_file(InsertLines(path="", line=None if line is None else number(line), text=inserted), context)
+        return _inserted(parts[1], None if line is None else number(line), context)
     if ":" in parts[1] and len(parts) == 3 and parts[1].replace(":", "").isdecimal():
         first, _, last = parts[1].partition(":")
-        return _lines(number(first), number(last), parts[2].removesuffix("\n"), context)
+        return _lines(number(first), number(last), _typed(parts[2]), context, "windowed_1")
     if len(parts) == 2:
         return _rewritten(parts[1], context)
     return _replaced(parts[1], parts[2], len(parts) > 3, context)
@@ -189,10 +188,13 @@ def _unclear(word: str, context: Context) -> Result:
     return _on_open_file(Opaque(reason=word), context)
 
 
-def _lines(first: int, last: int, text: str, context: Context, closes_file: bool = False) -> Result:
-    if first < 1 or last < first:
-        return _unclear("edit of lines that are no range", context)
-    return _on_open_file(EditLines(path="", first=first, last=last, text=text, closes_file=closes_file), context)
+def _typed(text: str) -> str:
+    """The lines of a text, each with its line feed."""
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _lines(first: int, last: int, text: str, context: Context, dialect: Dialect) -> Result:
+    return _on_open_file(EditLines(path="", first=first, last=last, text=text, dialect=dialect), context)
 
 
 def _selection(text: str, context: Context) -> Result:
@@ -200,30 +202,41 @@ def _selection(text: str, context: Context) -> Result:
     if context.cursors is None:
         return _unclear("edit at cursors that no screen shows", context)
     first, last = context.cursors
-    edit = EditLines(path="", first=max(first, 1), last=max(last, first - 1), text=text, closes_file=True)
-    return _on_open_file(edit, context)
+    return _lines(max(first, 1), max(last, 0), text, context, "windowed_0")
+
+
+def _inserted(text: str, line: int | None, context: Context) -> Result:
+    """1.x: one line feed at the end of the text does not count; no text is no insertion."""
+    if not text:
+        return (Other(tool="insert"),), context
+    text = text.removesuffix("\n")
+    return _on_open_file(InsertLines(path="", line=line, text=text, dialect="windowed_1"), context)
 
 
 def _replaced(old: str, new: str, is_every: bool, context: Context) -> Result:
     """1.x: everywhere in the file, or once among the lines shown."""
     if is_every:
-        return _on_open_file(Replace(path="", old=old, new=new, count="all"), context)
-    first, last = context.shown or (None, None)
-    return _on_open_file(Replace(path="", old=old, new=new, first=first, last=last), context)
+        return _on_open_file(Replace(path="", old=old, new=new, count="all", dialect="windowed_1"), context)
+    if context.shown is None:
+        return _unclear("edit among the lines of a screen that is not known", context)
+    first, last = context.shown
+    return _on_open_file(Replace(path="", old=old, new=new, first=first, last=last, dialect="windowed_1"), context)
 
 
 def _rewritten(text: str, context: Context) -> Result:
-    """1.x: the lines shown become ``text``."""
-    first, last = context.shown or (1, None)
-    if last is None:
+    """1.x: the lines shown become ``text``, and no screen tells which lines are shown then."""
+    if context.shown is None:
         return _unclear("edit of the lines that a screen shows", context)
-    return _lines(first, last, text, context)
+    first, last = context.shown
+    operations, context = _lines(first, LAST_LINE if last is None else last, f"{text}\n", context, "windowed_1")
+    return operations, msgspec.structs.replace(context, shown=None)
 
 
 # -- screens ------------------------------------------------------------------------------------
 
 _HEADER = re.compile(r"^\[File: .{1,1000} \((\d{1,9}) lines total\)\]\r?$", re.M)
-_NUMBERED = re.compile(r"^(\d{1,9}):", re.M)
+_NUMBERED = re.compile(r"^(\d{1,9}):([^\r\n]*)", re.M)
+_UPDATED = "File updated."
 _START, _STOP = "<<<<< START CURSOR >>>>>", "<<<<< END CURSOR >>>>>"
 _REFUSED = ("Your proposed edit has introduced", "Your changes have NOT been applied")
 
@@ -239,16 +252,39 @@ def on_screen(operations: tuple[Operation, ...], context: Context, observation: 
         return operations, context
     screen = text[headers[-1].end() :]
     total = int(headers[-1][1])
-    numbers = [int(match[1]) for match in _NUMBERED.finditer(screen)]
-    if numbers:
-        shown = (numbers[0], numbers[-1] if numbers[-1] < total else None)
-        context = msgspec.structs.replace(context, shown=shown)
+    lines = {int(match[1]): match[2] for match in _NUMBERED.finditer(screen)}
+    if lines:
+        last = max(lines)
+        context = msgspec.structs.replace(context, shown=(min(lines), last if last < total else None))
+    elif not total:
+        context = msgspec.structs.replace(context, shown=(1, None))
     if _START in screen:
         context = msgspec.structs.replace(context, cursors=_cursors(screen))
-    if not total and operations and isinstance(operations[0], WriteFile) and operations[0].text == "\n":
-        # `create` of 1.1 and later leaves an empty file, all before it one empty line.
-        operations = (msgspec.structs.replace(operations[0], text=""), *operations[1:])
+    if not is_refused:
+        is_first = _UPDATED in text[: headers[0].start()]
+        operations = tuple(_told(operation, lines, total, is_first, _UPDATED in screen) for operation in operations)
     return operations, context
+
+
+def _told(operation: Operation, lines: Mapping[int, str], total: int, is_first: bool, is_last: bool) -> Operation:
+    """An operation with what the screen after it tells: the generation (1.x speaks before its screen, 0.x behind it),
+    where an insertion went, and how ``create`` left the file (empty since 1.1, one empty line before)."""
+    match operation:
+        case EditLines(dialect="windowed") if is_first != is_last:
+            return msgspec.structs.replace(operation, dialect="windowed_1" if is_first else "windowed_0")
+        case InsertLines(dialect="windowed_1", line=int() as line, text=text):
+            brought = text.split("\n")
+            behind, before = (
+                all(lines.get(place + offset) in (piece, None) for offset, piece in enumerate(brought))
+                for place in (line + 1, line)
+            )
+            if behind == before or not lines:
+                return operation
+            return msgspec.structs.replace(operation, dialect="windowed_1_after" if behind else "windowed_1_before")
+        case WriteFile(text="\n") if not total:
+            return msgspec.structs.replace(operation, text="")
+        case _:
+            return operation
 
 
 def _cursors(screen: str) -> tuple[int, int] | None:

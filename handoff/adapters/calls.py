@@ -26,7 +26,7 @@ from handoff.framing.losses import NOTHING, Upkeep
 from handoff.trajectory import Action, Ending, Step
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_FENCE = re.compile(r"^```([^`\r\n]*)\r?$\n?", re.MULTILINE)
+_FENCE = re.compile(r"```([^`\r\n]*)\r?$\n?", re.MULTILINE)
 _SHELLS = ("mswea_bash_command", "bash", "sh", "shell", "console")
 _EXECUTE = {"execute": "python", "execute_bash": "bash", "execute_ipython": "python", "execute_browse": "browse"}
 _FINISHING = frozenset(("submit", "finish", "mark_task_complete", "attempt_completion", "task_complete"))
@@ -262,6 +262,9 @@ def _blocks(content: str) -> Iterator[tuple[str, int, int, int, int]]:
     """Language, start, start of the inside, end of the inside, end; a block ends at the next bare fence."""
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(content):
+        # Not "^" in the pattern: that would look at every character, where a search for the marks passes over most.
+        if fence.start() and content[fence.start() - 1] != "\n":
+            continue
         language = fence[1].strip()
         if opened is None:
             opened = fence

@@ -278,9 +278,9 @@ def _syntax(turns: list[Turn]) -> tuple[str, Any]:
             return "native", None
         if isinstance(turn.content, list) and any(part.type == "tool_use" for part in turn.content):
             return "parts", None
+    texts = [text_of(turn.content) for turn in replies]
     for name, mark, reader in TEXT_SYNTAXES:
-        for turn in replies:
-            text = text_of(turn.content)
+        for text in texts:
             if mark in text and reader(text)[1]:
                 return name, reader
     return "none", None

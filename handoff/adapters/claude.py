@@ -7,7 +7,6 @@ conversation: the main one of a session, what follows ``/clear``, or a subagent'
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import msgspec
 
 from handoff.adapters import harness, values
 from handoff.adapters.calls import arguments_of
+from handoff.adapters.claude_files import blob_id, regions, texts
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
 from handoff.framing import Record
@@ -55,6 +55,8 @@ _STOPS = ("end_turn", "tool_use", "stop_sequence")
 _TOO_LONG = re.compile(r"prompt is too long|context (?:window|limit)", re.IGNORECASE)
 
 _MOST_FACTS = 200
+_MOST_TEXTS = 5_000
+"""Texts of files that are named, of one kind and run."""
 
 _WORKERS = ("acompact-", "aprompt_suggestion-")
 """Beginnings of the ids of the client's own side conversations."""
@@ -348,10 +350,10 @@ class Thread:
             self._note_fact("versions", line.version[:60], True)
         self.session = line.session_id or self.session
 
-    def _note_fact(self, name: str, key: str, value: str | bool) -> None:
+    def _note_fact(self, name: str, key: str, value: str | bool | list[Any], most: int = _MOST_FACTS) -> None:
         """One more of a kind of facts; the first of a key stands."""
         known = self.facts.setdefault(name, {})
-        if len(known) < _MOST_FACTS:
+        if len(known) < most:
             known.setdefault(key, value)
 
     # -- the model
@@ -491,7 +493,12 @@ class Thread:
         if isinstance(copy.original_file, str):
             self.record.lost("$.toolUseResult.originalFile")
             if isinstance(copy.file_path, str):
-                self._note_fact("originals", copy.file_path[:300], _blob_id(copy.original_file))
+                self._note_fact("originals", copy.file_path[:300], blob_id(copy.original_file))
+        if call_id:
+            for text in texts(raw):
+                self._note_fact(text.kind, call_id[:100], text.blob, _MOST_TEXTS)
+            if hunks := regions(raw):
+                self._note_fact("hunks", call_id[:100], hunks, _MOST_TEXTS)
         for name, value in (
             ("userModified", copy.user_modified),
             ("returnCodeInterpretation", copy.return_code_interpretation),
@@ -655,12 +662,6 @@ def usage_of(counts: Counts | None) -> Usage | None:
         return None
     prompt = None if fresh is None else values.whole(fresh + (written or 0) + (cached or 0))
     return Usage(prompt=prompt, cached=cached, completion=completion)
-
-
-def _blob_id(text: str) -> str:
-    """The id git gives a file with this text."""
-    data = text.encode("utf-8", "replace")
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _blocks(content: str | list[Block] | Block | None) -> list[Block]:

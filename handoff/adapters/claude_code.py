@@ -90,6 +90,24 @@ class System(Place, gc=False, rename="camel"):
     content: str | None = None
 
 
+class Worked(msgspec.Struct, gc=False, rename="camel"):
+    """A subagent's message, as the client passed it on while the subagent worked."""
+
+    message: Line | None = None
+    prompt: str | None = None
+    agent_id: str | None = None
+    type: Upkeep = NOTHING
+    normalized_messages: Repeated = NOTHING
+
+
+class Progress(Place, gc=False, rename="camel"):
+    """A line that repeats what a subagent said or was told; no other line of the file need hold it."""
+
+    data: Worked | None = None
+    parent_tool_use_id: str | None = msgspec.field(default=None, name="parentToolUseID")
+    tool_use_id: Upkeep = msgspec.field(default=NOTHING, name="toolUseID")
+
+
 class Queued(Place, gc=False, rename="camel"):
     """A message typed while the agent worked."""
 
@@ -263,10 +281,34 @@ class Session:
             queued = self.record.part(row, Queued)
             if queued is not None and queued.operation == "enqueue":
                 self._queued.append(thread.text_of(queued.content))
+        elif kind == "progress" and head.data is not None and head.data.type == "agent_progress":
+            self._progress(row)
         else:
             if head.data is not None and head.data.hook_name == _RESUMED:
                 thread.happened("resume")
             self.record.lost(f"$[type={kind[:60]}]", reason=UPKEEP if kind in _UPKEEP else None)
+
+    def _progress(self, row: Row) -> None:
+        """A message of a subagent that the main file passes on: its thread may be nowhere else."""
+        line = self.record.part(row, Progress)
+        worked = line.data if line is not None else None
+        said = worked.message if worked is not None else None
+        if line is None or worked is None or said is None or not worked.agent_id:
+            return
+        if said.type not in ("user", "assistant") or said.uuid in self._seen:
+            return
+        if said.uuid:
+            self._seen.add(said.uuid)
+        said.agent_id = worked.agent_id
+        said.session_id = said.session_id or line.session_id
+        said.cwd, said.git_branch = said.cwd or line.cwd, said.git_branch or line.git_branch
+        said.version = said.version or line.version
+        thread = self.children.setdefault(worked.agent_id, Thread(self.record))
+        if line.parent_tool_use_id:
+            thread.facts.setdefault("call", line.parent_tool_use_id[:100])
+        if worked.prompt and not thread.has_human and said.type != "user":
+            thread.begin(worked.prompt)
+        thread.add(said)
 
     def runs(self, format_: str) -> tuple[Trajectory, ...]:
         """All runs; ``RecordError`` when there is none."""

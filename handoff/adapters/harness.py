@@ -77,7 +77,7 @@ class States:
 
     def note(self, step: int, text: str) -> str:
         """An observation without the footer that 0.x puts under it, which is noted."""
-        start = text.rfind("(Open file: ")
+        start = text.rfind("(Open file: ") if text.rstrip().endswith("\nbash-$") else -1
         found = _FOOTER.search(text, max(start - 1, 0)) if start >= 0 else None
         if found is None:
             return text
@@ -94,9 +94,10 @@ def unwrap(text: str) -> tuple[str, int | None, bool | None]:
     if text.startswith("EXECUTION RESULT of ["):
         found = _EXECUTION_RESULT.match(text)
         return (text[found.end() :], exit_code_in(text), None) if found else (text, None, None)
-    if "<returncode>" in text[:20_000]:
+    if text.lstrip().startswith(("<returncode>", "<exception>")) and "<returncode>" in text[:20_000]:
         return _unwrap_returncode(text)
-    return text, _stated(text), None
+    code = _stated(text)
+    return text, None if code is not None and "<returncode>" in text[:20_000] else code, None
 
 
 def _stated(text: str) -> int | None:

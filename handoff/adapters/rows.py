@@ -23,7 +23,7 @@ from handoff.adapters.calls import Call, Function
 from handoff.errors import RecordError
 from handoff.framing import Record
 from handoff.framing.losses import NOTHING, REPEATED, UPKEEP, Repeated, Upkeep
-from handoff.framing.record import first_item
+from handoff.framing.record import begins, first_item
 
 KEYS = ("messages", "trajectory", "conversations", "conversation")
 """Columns that may hold the conversation, in the order in which they are tried."""
@@ -199,8 +199,7 @@ def turns_of(record: Record) -> list[Turn]:
 
 
 def _first(record: Record, key: str) -> dict[str, Any]:
-    raw = bytes(record.keys[key])
-    if raw[:1] != b'"':
+    if not begins(record.keys[key], b'"'):
         return record.first(key)
     return first_item((record.peek(key) or "").encode("utf-8", "replace"))
 

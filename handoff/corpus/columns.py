@@ -47,13 +47,14 @@ class HeadColumns:
     """Rows of ``raw_trajectories`` being collected."""
 
     def __init__(self) -> None:
-        self.rows = 0
-        self.bytes = 0
         self._columns: dict[str, list[Any]] = {name: [] for name in _HEADS.names if name != "preamble"}
         self._preamble = _Lists(_HEADS.field("preamble").type)
 
-    def add(self, id_: str, trajectory: Trajectory, *, file: str, record: int, part: int, sha256: str) -> None:
-        """One trajectory and where it stood. What it repeats of others is known only at the end (``links.py``)."""
+    def add(self, id_: str, trajectory: Trajectory, *, file: str, record: int, part: int, sha256: str) -> int:
+        """One trajectory and where it stood; its characters, about.
+
+        What it repeats of others is known only at the end (``links.py``).
+        """
         t = trajectory
         row = {
             "trajectory_id": id_,
@@ -89,13 +90,13 @@ class HeadColumns:
         for name, value in row.items():
             self._columns[name].append(value)
         roles, texts = self._preamble.fields
+        size = len(t.task) + len(t.outcome.patch or "") + len(t.tools or "") + 500
         for message in t.preamble:
             roles.append(message.role)
             texts.append(message.text)
-            self.bytes += len(message.text)
+            size += len(message.text)
         self._preamble.offsets.append(len(roles))
-        self.bytes += len(t.task) + len(t.outcome.patch or "") + len(t.tools or "") + 500
-        self.rows += 1
+        return size
 
     def batch(self) -> pa.RecordBatch:
         """What was collected."""
@@ -110,16 +111,14 @@ class StepColumns:
     """Rows of ``steps`` being collected."""
 
     def __init__(self) -> None:
-        self.rows = 0
-        self.bytes = 0
         self._flat: dict[str, list[Any]] = {name: [] for name in ("trajectory_id", "step", *_FLAT, "utc")}
         self._actions = _Lists(_STEPS.field("actions").type)
         self._observations = _Lists(_STEPS.field("observations").type)
         self._after = _Lists(_STEPS.field("after").type)
         self._keys = _Lists(_STEPS.field("keys").type)
 
-    def add(self, id_: str, steps: Sequence[Step], keys: Keys) -> None:
-        """All steps of one trajectory."""
+    def add(self, id_: str, steps: Sequence[Step], keys: Keys) -> int:
+        """All steps of one trajectory; their characters, about."""
         flat = self._flat
         calls, tools, arguments, are_text = self._actions.fields
         answers, texts, codes, errors, missing, orphans, arrivals = self._observations.fields
@@ -169,8 +168,7 @@ class StepColumns:
         flat["cost"].extend([s.cost for s in steps])
         flat["timestamp"].extend([s.timestamp for s in steps])
         flat["utc"].extend([utc(s.timestamp) if s.timestamp is not None else None for s in steps])
-        self.rows += count
-        self.bytes += size
+        return size
 
     def batch(self) -> pa.RecordBatch:
         """What was collected."""

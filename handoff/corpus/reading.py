@@ -10,21 +10,21 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from handoff.actions import context_of, trajectory_keys
-from handoff.adapters import Record, convert, nearest
-from handoff.corpus.columns import HeadColumns, StepColumns
+from handoff.corpus.crew import Crew, usual_workers
+from handoff.corpus.digest import Digest, Reading, Reject, Run, reject
 from handoff.corpus.files import files, size_of
 from handoff.corpus.links import Links
+from handoff.corpus.portions import Met, Portion, portions
+from handoff.corpus.slices import Slices
 from handoff.corpus.spill import Spill
-from handoff.errors import RecordError
-from handoff.framing import RECORD_LIMIT, Damaged, SourceFile
+from handoff.framing import RECORD_LIMIT, SourceFile
 from handoff.framing.losses import Losses
-from handoff.framing.source import head_text
 from handoff.lake import ROW_GROUP, Lake, make_folder
-from handoff.trajectory import Trajectory, trajectory_id
 
 _FLUSH = 16 * 1024 * 1024
 """Characters collected before a batch is written."""
+_FEW = 64 * 1024 * 1024
+"""Bytes of files that are read before another process has started."""
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes in all."""
@@ -67,41 +67,49 @@ def ingest(
     progress: Progress | None = None,
     record_limit: int = RECORD_LIMIT,
     relative_to: Path | None = None,
+    workers: int | None = None,
 ) -> IngestReport:
     """Read ``paths`` into the four tables of ``shard``; ``raw_trajectories`` is written last.
 
     A trajectory that occurs twice (equal content or equal bytes) is kept once. Files inside ``relative_to`` are
-    named from there, others as given. ``LakeError`` when the disk is full; ``InputError`` when a path does not exist.
+    named from there, others as given. ``workers``: processes in all, this one among them (``None``: ``usual_workers``);
+    few bytes are read by this one alone, and the tables are the same bytes however many there are.
+
+    ``LakeError`` when the disk is full; ``InputError`` when a path does not exist; ``WorkerError`` when a process dies.
     """
-    reading = _Reading(list(files(paths)), progress, record_limit, relative_to)
+    found = list(files(paths))
+    reading = _Pass(found, progress)
+    others = (usual_workers() if workers is None else workers) - 1 if reading.total >= _FEW else 0
     make_folder(lake.root)
     with (
+        Crew(others) as crew,
         Spill(lake, "raw_trajectories") as heads,
         Spill(lake, "quarantine") as rejects,
         Spill(lake, "sources") as sources,
     ):
-        lake.write("steps", reading.step_batches(heads, rejects, sources), inputs=inputs, shard=shard)
+        digests = crew.digests(portions(found, limit=record_limit, relative_to=relative_to))
+        lake.write("steps", reading.step_batches(digests, heads, rejects, sources), inputs=inputs, shard=shard)
         for spill in (sources, rejects):
             lake.write(spill.table, spill.batches(), inputs=inputs, shard=shard)
         lake.write("raw_trajectories", reading.linked(heads.batches()), inputs=inputs, shard=shard)
     return reading.report()
 
 
-class _Reading:
+class _Pass:
     """One pass over the files: yields step batches, spills the rest."""
 
-    def __init__(
-        self, paths: list[Path], progress: Progress | None, record_limit: int, relative_to: Path | None
-    ) -> None:
+    def __init__(self, paths: list[Path], progress: Progress | None) -> None:
         self.paths = paths
         self.progress = progress
-        self.limit = record_limit
-        self.relative_to = relative_to
         self.total = sum(size_of(path) for path in paths)
         self.done = 0
         self.records = self.kept = self.n_steps = self.duplicates = self.quarantined = 0
         self.orphans = self.unanswered = self.repairs = self.continued = self.side_files = self.lost = 0
         self.nearest: dict[str, int] = {}
+        self._before = (0, 0, 0, 0)
+        """Counts when the present file began."""
+        self._losses: Losses = Counter()
+        """Of the present file."""
         self._seen: set[bytes] = set()
         self._ids: list[str] = []
         self._links = Links()
@@ -140,111 +148,89 @@ class _Reading:
                 [columns.get(name, batch.column(name)) for name in batch.schema.names], schema=batch.schema
             )
 
-    def step_batches(self, heads: Spill, rejects: Spill, sources: Spill) -> Iterator[pa.RecordBatch]:
+    def step_batches(
+        self, digests: Iterator[tuple[Portion, Digest]], heads: Spill, rejects: Spill, sources: Spill
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of ``steps``; those of the other tables go to their spills on the way."""
-        steps, head = StepColumns(), HeadColumns()
-        for path in self.paths:
-            for record, part, id_, trajectory in self._kept(path, rejects, sources):
-                if steps.rows and (steps.rows + len(trajectory.steps) > ROW_GROUP or steps.bytes > _FLUSH):
-                    yield steps.batch()
-                    steps = StepColumns()
-                keys = trajectory_keys(trajectory.steps, context=context_of(trajectory.format, trajectory.source))
-                steps.add(id_, trajectory.steps, keys)
-                head.add(id_, trajectory, file=record.file, record=record.position, part=part, sha256=record.sha256)
-                if head.rows >= ROW_GROUP or head.bytes > _FLUSH:
-                    heads.add(head.batch())
-                    head = HeadColumns()
+        steps, head = Slices(), Slices()
+        for portion, found in digests:
+            step_row = 0
+            for head_row, run in enumerate(self._runs(portion, found.readings, rejects, sources)):
+                if self._is_kept(run):
+                    if steps.rows and (steps.rows + run.steps > ROW_GROUP or steps.size > _FLUSH):
+                        yield steps.batch()
+                    steps.add(found.steps, step_row, run.steps, run.size)
+                    head.add(found.heads, head_row, 1, run.head_size)
+                    if head.rows >= ROW_GROUP or head.size > _FLUSH:
+                        heads.add(head.batch())
+                step_row += run.steps
         if steps.rows:
             yield steps.batch()
         if head.rows:
             heads.add(head.batch())
 
-    def _kept(self, path: Path, rejects: Spill, sources: Spill) -> Iterator[tuple[Record, int, str, Trajectory]]:
-        """The runs of one file that were not seen before; everything else is counted or quarantined."""
-        source = SourceFile(path, limit=self.limit, relative_to=self.relative_to)
-        before = (self.records, self.kept, self.quarantined, self.duplicates)
-        losses: Losses = Counter()
-        for item in source:
+    def _runs(self, portion: Portion, readings: Sequence[Reading], rejects: Spill, sources: Spill) -> Iterator[Run]:
+        """All runs of a portion; what is no run is counted or quarantined."""
+        waiting = iter(readings)
+        for met in portion.met:
+            if not isinstance(met, Met):
+                self._close(met, sources)
+                continue
             self.records += 1
-            if isinstance(item, Damaged):
-                self._reject(rejects, item.error, item.sha256, item.head, None)
+            if met.damage is not None:
+                self._reject(rejects, reject(met.damage.error, met.damage.sha256, met.damage.head))
             else:
-                for part, trajectory in enumerate(self._convert(item, rejects, losses), 1):
-                    id_ = trajectory_id(trajectory)
-                    if not self._is_repeated(id_, item.sha256, part):
-                        self._count(id_, trajectory)
-                        yield item, part, id_, trajectory
-            if self.progress is not None:
-                self.progress(self.done + source.bytes, self.total)
+                reading = next(waiting)
+                for row in reading.rejects:
+                    self._reject(rejects, row)
+                self._losses.update(reading.losses)
+                self.repairs += reading.repairs
+                yield from reading.runs
+            self._tell(self.done + met.read)
+
+    def _close(self, source: SourceFile, sources: Spill) -> None:
+        """A file is over."""
+        records, kept, quarantined, duplicates = self._before
         self.done += source.bytes
         self.side_files += source.framing == "side file"
-        self.lost += sum(times for (_, reason), times in losses.items() if reason is None)
+        self.lost += sum(times for (_, reason), times in self._losses.items() if reason is None)
+        in_order = sorted(self._losses.items(), key=lambda loss: (loss[0][0], loss[0][1] or ""))
         sources.add_row(
             path=source.name,
             sha256=source.sha256,
             bytes=source.bytes,
             framing=source.framing,
-            records=self.records - before[0],
-            trajectories=self.kept - before[1],
-            repeated=self.duplicates - before[3],
-            quarantined=self.quarantined - before[2],
-            losses=[
-                {"field": field, "reason": reason, "count": times}
-                for (field, reason), times in sorted(losses.items(), key=lambda loss: (loss[0][0], loss[0][1] or ""))
-            ],
+            records=self.records - records,
+            trajectories=self.kept - kept,
+            repeated=self.duplicates - duplicates,
+            quarantined=self.quarantined - quarantined,
+            losses=[{"field": field, "reason": reason, "count": times} for (field, reason), times in in_order],
         )
+        self._before = (self.records, self.kept, self.quarantined, self.duplicates)
+        self._losses = Counter()
+        self._tell(self.done)
+
+    def _tell(self, done: int) -> None:
         if self.progress is not None:
-            self.progress(self.done, self.total)
+            self.progress(done, self.total)
 
-    def _convert(self, item: Record, rejects: Spill, losses: Losses) -> Sequence[Trajectory]:
-        try:
-            runs = convert(item)
-        except RecordError as error:
-            self._reject(rejects, error.at(item.file, item.position), item.sha256, head_text(item.data), _guess(item))
-            return ()
-        for problem in item.problems:
-            self._reject(rejects, problem, item.sha256, head_text(item.data), None)
-        losses.update(item.losses())
-        self.repairs += item.repairs
-        return runs
-
-    def _reject(self, rejects: Spill, error: RecordError, sha256: str, head: str, guess: str | None) -> None:
+    def _reject(self, rejects: Spill, row: Reject) -> None:
         self.quarantined += 1
-        self.nearest[guess or ""] = self.nearest.get(guess or "", 0) + 1
-        rejects.add_row(
-            file=error.file,
-            record=error.record,
-            field=error.field,
-            problem=error.problem,
-            remedy=error.remedy,
-            nearest=guess,
-            raw_sha256=sha256,
-            raw_head=head,
-        )
+        guess = row["nearest"] or ""
+        self.nearest[guess] = self.nearest.get(guess, 0) + 1
+        rejects.add_row(**row)
 
-    def _is_repeated(self, id_: str, sha256: str, part: int) -> bool:
-        names = (id_.encode(), bytes.fromhex(sha256)[:16] + part.to_bytes(4))
+    def _is_kept(self, run: Run) -> bool:
+        """Whether a run was not seen before; it is counted."""
+        names = (run.id.encode(), run.origin)
         if any(name in self._seen for name in names):
             self.duplicates += 1
-            return True
+            return False
         self._seen.update(names)
-        return False
-
-    def _count(self, id_: str, trajectory: Trajectory) -> None:
-        self._ids.append(id_)
-        self._links.add(trajectory)
+        self._ids.append(run.id)
+        self._links.add(run.chain)
         self.kept += 1
-        self.n_steps += len(trajectory.steps)
-        for step in trajectory.steps:
-            for seen in step.observations:
-                if seen.is_orphan:
-                    self.orphans += 1
-                elif seen.missing is not None:
-                    self.unanswered += 1
-
-
-def _guess(record: Record) -> str | None:
-    try:
-        return nearest(record)
-    except RecordError:
-        return None
+        self.n_steps += run.steps
+        self.orphans += run.orphans
+        self.unanswered += run.unanswered
+        return True

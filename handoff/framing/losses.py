@@ -13,6 +13,7 @@ from __future__ import annotations
 import types
 import typing
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -168,10 +169,7 @@ def set_aside(values: list[Any], path: str, losses: Losses) -> None:
 
     ``values`` all stand at ``path``. They are looked at field by field, not one by one: a run has many messages.
     """
-    by_kind: dict[Any, list[Any]] = {}
-    for value in values:
-        by_kind.setdefault(type(value), []).append(value)
-    for kind, same in by_kind.items():
+    for kind, same in _by_kind(values):
         if issubclass(kind, msgspec.Struct):
             for name, key, reason in _asides(kind):
                 items = [item for value in same if (item := getattr(value, name)) is not None and item is not NOTHING]
@@ -179,12 +177,23 @@ def set_aside(values: list[Any], path: str, losses: Losses) -> None:
                     continue
                 if reason is None:
                     set_aside(items, f"{path}.{key}", losses)
-                elif times := sum(bytes(item) not in _EMPTY_BYTES for item in items):
+                elif times := sum([bytes(item) not in _EMPTY_BYTES for item in items]):
                     count(losses, f"{path}.{key}", reason or None, times)
         elif kind is list:
             set_aside([item for value in same for item in value], path + "[]", losses)
         elif kind is dict:
             set_aside([item for value in same for item in value.values()], path + ".*", losses)
+
+
+def _by_kind(values: list[Any]) -> Iterable[tuple[Any, list[Any]]]:
+    """Values by their type, in the order of the first of each."""
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        return ((kinds.pop(), values),)
+    found: dict[Any, list[Any]] = {}
+    for value in values:
+        found.setdefault(type(value), []).append(value)
+    return found.items()
 
 
 _EMPTY_BYTES = (b"null", b'""', b"[]", b"{}")

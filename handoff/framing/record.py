@@ -13,6 +13,7 @@ import math
 import stat
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -25,7 +26,9 @@ T = TypeVar("T")
 
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_OPTIONAL: dict[Any, Any] = {}
 _PEEK = 65_536
+_LOOKS = (4_096, _PEEK)
 _BESIDE_LIMIT = 8 << 20
 _STDLIB = json.JSONDecoder(strict=False)
 
@@ -67,13 +70,17 @@ class Record:
         """Parts that cannot be read and are left out, each with its line and field."""
         self._folder = folder
         self._sha256 = sha256
-        self._keys: dict[str, msgspec.Raw] | None = None
         self._firsts: dict[str | None, dict[str, Any]] = {}
         self._is_repaired = False
         self._taken: set[str] = set()
         self._is_whole = False
         self._leaks: list[tuple[bytes, Any, str]] = []
         self._losses: Losses = Counter()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Only what was read of the file crosses to another process: a record is sent before anybody looks at it."""
+        place = (self.file, self.position, self._sha256, self.form, self.context, self._folder)
+        return (_sent, (self.data, *place))
 
     def __repr__(self) -> str:
         return f"Record({self.file!r}, {self.position}, {len(self.data)} bytes)"
@@ -85,17 +92,15 @@ class Record:
             self._sha256 = hashlib.sha256(self.data).hexdigest()
         return self._sha256
 
-    @property
+    @cached_property
     def is_array(self) -> bool:
         """True when the record is a bare JSON array."""
         return self.form == "json" and self.data.lstrip()[:1] == b"["
 
-    @property
+    @cached_property
     def keys(self) -> dict[str, msgspec.Raw]:
         """Top-level keys with their values unparsed; empty for an array, lines and text."""
-        if self._keys is None:
-            self._keys = {} if self.is_array or self.form != "json" else self._decoded(dict[str, msgspec.Raw])
-        return self._keys
+        return {} if self.is_array or self.form != "json" else self._decoded(dict[str, msgspec.Raw])
 
     # -- reading, which keeps account --------------------------------------------------------------
 
@@ -115,9 +120,9 @@ class Record:
             raw: msgspec.Raw | bytes = self.keys[key]
             try:
                 for _ in range(2):
-                    if bytes(raw)[:1] == b'"':
+                    if begins(raw, b'"'):
                         raw = msgspec.json.decode(raw, type=str).encode()
-                return self._read(bytes(raw), kind, f"$.{key}")
+                return self._read(raw, kind, f"$.{key}")
             except (msgspec.DecodeError, RecursionError) as error:
                 self._repair(error, f"$.{key}")
 
@@ -127,7 +132,7 @@ class Record:
         if raw is None:
             return None
         try:
-            value: T | None = self._read(bytes(raw), kind | None, f"$.{key}")  # type: ignore[arg-type]
+            value: T | None = self._read(raw, _optional(kind), f"$.{key}")
         except (msgspec.DecodeError, RecursionError):
             return None
         self._taken.add(key)
@@ -136,7 +141,7 @@ class Record:
     def raw(self, key: str) -> msgspec.Raw | None:
         """One top-level value unparsed, which counts as read; ``None`` when it is absent or null."""
         raw = self.keys.get(key)
-        if raw is None or bytes(raw) == b"null":
+        if raw is None or begins(raw, b"null"):
             return None
         self._taken.add(key)
         return raw
@@ -228,7 +233,7 @@ class Record:
             found.pop((f"$.{key}", None), None)
         return found
 
-    def _read(self, data: bytes, kind: type[T], path: str) -> T:
+    def _read(self, data: bytes | msgspec.Raw, kind: type[T], path: str) -> T:
         """A typed reading; what it leaves behind is counted now, or noted to be counted when asked."""
         try:
             value = _decoder(strict(kind)).decode(data)
@@ -236,7 +241,7 @@ class Record:
             if "unknown field" not in str(error):
                 raise
             value = _decoder(kind).decode(data)
-            self._leaks.append((data, kind, path))
+            self._leaks.append((bytes(data), kind, path))
             return value  # type: ignore[no-any-return]
         if holds_aside(kind):  # type: ignore[arg-type]
             set_aside([value], path, self._losses)
@@ -248,7 +253,7 @@ class Record:
         """A top-level text, only looked at."""
         raw = self.keys.get(key)
         try:
-            return None if raw is None or bytes(raw)[:1] != b'"' else msgspec.json.decode(raw, type=str)
+            return None if raw is None or not begins(raw, b'"') else msgspec.json.decode(raw, type=str)
         except msgspec.DecodeError:
             return None
 
@@ -259,8 +264,7 @@ class Record:
         """
         found = self._firsts.get(key)
         if found is None:
-            raw = self.data if key is None else bytes(self.keys.get(key, b""))
-            found = self._firsts[key] = first_item(raw)
+            found = self._firsts[key] = first_item(self.data if key is None else self.keys.get(key, b""))
         return found
 
     def opening(self, lines: int = 6) -> list[dict[str, Any]]:
@@ -314,9 +318,15 @@ class Record:
         except (ValueError, RecursionError) as error:
             raise malformed(error) from error
         self._sha256 = sha256
-        self._keys = None
+        self.__dict__.pop("keys", None)
         self._firsts.clear()
         self.repairs = count.total
+
+
+def _sent(
+    data: bytes, file: str, position: int, sha256: str | None, form: Form, context: bytes, folder: Path | None
+) -> Record:
+    return Record(data, file=file, position=position, sha256=sha256, form=form, context=context, folder=folder)
 
 
 class _Count:
@@ -384,15 +394,23 @@ def malformed(cause: Exception) -> RecordError:
     )
 
 
-def first_item(array: bytes) -> dict[str, Any]:
-    """The first object of a JSON array, read from its first 64 KiB where that is enough."""
-    start = array.find(b"[")
-    if start < 0 or array[:start].strip():
-        return {}
-    head = array[start + 1 : start + 1 + _PEEK].decode("utf-8", "ignore").lstrip()
-    try:
-        value, _ = _STDLIB.raw_decode(head)
-    except (ValueError, RecursionError):
+def begins(data: bytes | msgspec.Raw, mark: bytes) -> bool:
+    """Whether a value, parsed or not, starts like this; nothing is copied for it."""
+    return bytes(memoryview(data)[: len(mark)]) == mark
+
+
+def first_item(array: bytes | msgspec.Raw) -> dict[str, Any]:
+    """The first object of a JSON array, read from its first few KiB where that is enough."""
+    for size in _LOOKS:
+        head = bytes(memoryview(array)[:size]).lstrip()
+        if head[:1] not in (b"[", b""):
+            return {}
+        try:
+            value, _ = _STDLIB.raw_decode(head[1:].decode("utf-8", "ignore").lstrip())
+            break
+        except (ValueError, RecursionError):
+            continue
+    else:
         try:
             items = msgspec.json.decode(array, type=list[msgspec.Raw])
             value = msgspec.json.decode(items[0]) if items else None
@@ -421,6 +439,13 @@ def _lenient(data: bytes) -> Any:
 
 
 _NOTHING = (b"null", b'""', b"[]", b"{}")
+
+
+def _optional(kind: Any) -> Any:
+    found = _OPTIONAL.get(kind)
+    if found is None:
+        found = _OPTIONAL[kind] = kind | None
+    return found
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:

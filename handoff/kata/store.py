@@ -17,6 +17,7 @@ from pathlib import Path
 
 from handoff.errors import StateError
 from handoff.kata.world import Task, World
+from handoff.states.locks import locked
 
 _PERSON = "kata <kata@example.invalid> 1700000000 +0000"
 _MESSAGE = "Base\n"
@@ -105,7 +106,8 @@ def write_repositories(world: World, git_dir: Path) -> None:
     missing = [task for task in world.tasks if f"{base_commit(task)} {task.name}" not in present]
     if missing:
         stream = b"".join(_import_commands(task) for task in missing) + b"done\n"
-        git(git_dir, "fast-import", "--quiet", "--done", "--force", stdin=stream)
+        with locked(git_dir / "handoff-source.lock"):  # while it is held, nobody takes a new pack for one left over
+            git(git_dir, "fast-import", "--quiet", "--done", "--force", stdin=stream)
 
 
 def _import_commands(task: Task) -> bytes:

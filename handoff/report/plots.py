@@ -63,10 +63,47 @@ def interval_chart(title: str, bars: Sequence[Bar], *, unit: str = "", width: in
             end = left + (bar.high if bar.high is not None else bar.value) * scale
             parts.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{label}</text>')
         y += row
-    heading = f"{title} ({unit})" if unit else title
+    return _drawing(f"{title} ({unit})" if unit else title, "".join(parts), width, y + 10)
+
+
+def _drawing(heading: str, inner: str, width: int, height: int) -> str:
+    """The SVG around what is drawn."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 10}" width="{width}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" '
         f'aria-label="{escape(heading, {chr(34): "&quot;"})}" font-family="system-ui,sans-serif" font-size="12" '
         f'fill="currentColor">'
-        f'<text x="8" y="20" font-size="14" font-weight="600">{escape(heading)}</text>{"".join(parts)}</svg>'
+        f'<text x="8" y="20" font-size="14" font-weight="600">{escape(heading)}</text>{inner}</svg>'
     )
+
+
+SHARES = ("#2a9d8f", "#c9a227", "#d1495b", "#8d99ae")
+"""Colours of the parts of a bar, in order."""
+
+
+def share_chart(
+    title: str, bars: Sequence[tuple[str, Sequence[int]]], parts: Sequence[str], *, width: int = 640
+) -> str:
+    """Horizontal bars made of parts, each bar as long as its sum. (name, size of each part); names of the parts."""
+    top = max([sum(sizes) for _, sizes in bars] or [1]) or 1
+    left, right, row = 150, 60, 20
+    scale = (width - left - right) / top
+    drawn: list[str] = []
+    x = left
+    for name, colour in zip(parts, SHARES, strict=False):
+        drawn.append(f'<rect x="{x}" y="34" width="10" height="10" rx="2" fill="{colour}"/>')
+        drawn.append(f'<text x="{x + 14}" y="43">{escape(name)}</text>')
+        x += 30 + 7 * len(name)
+    y = 56
+    for name, sizes in bars:
+        drawn.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(name)}</text>')
+        begin = float(left)
+        for size, colour in zip(sizes, SHARES, strict=False):
+            if size:
+                drawn.append(
+                    f'<rect x="{begin:.1f}" y="{y + 3}" width="{max(1.0, size * scale):.1f}" height="{row - 7}" '
+                    f'fill="{colour}"/>'
+                )
+                begin += size * scale
+        drawn.append(f'<text x="{begin + 6:.1f}" y="{y + 13}">{sum(sizes):,}</text>')
+        y += row
+    return _drawing(title, "".join(drawn), width, y + 10)

@@ -8,6 +8,7 @@
     watch.py        memory, processes and disk of a running sandbox
     bubblewrap.py   the default: namespaces, no network, read-only system
     host.py         a plain subprocess with resource limits; only when asked for by name
+    rerun.py        a recorded step executed again, to learn what it did to files
     files.py        reading and writing a work folder that an agent has touched
 """
 
@@ -31,11 +32,13 @@ def open_sandbox(
     limits: Limits | None = None,
     read_only: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
+    root: str | None = None,
 ) -> Sandbox:
     """A sandbox over ``workdir``, the only folder its commands can change.
 
     ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter),
     their ``bin`` folders first on the path. ``env``: variables beside the plain ones of ``shell.py``.
+    ``root``: where a jail shows the work folder, instead of ``/repo``; the host shows it where it is.
     ``SandboxError`` when there is no such back end or it cannot work here; never falls back to a weaker one.
     """
     limits = limits if limits is not None else Limits()
@@ -43,7 +46,8 @@ def open_sandbox(
         raise SandboxError(f"the work folder {workdir} does not exist")
     match name:
         case "bubblewrap":
-            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only, env=env)
+            place = root if root is not None else bubblewrap.ROOT
+            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only, env=env, root=place)
         case "host":
             return host.Host(workdir, limits=limits, read_only=read_only, env=env)
         case _:

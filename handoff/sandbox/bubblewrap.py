@@ -31,6 +31,11 @@ from handoff.sandbox.shell import PersistentShell, command_environment, limits_s
 from handoff.sandbox.watch import Watch, children, tree
 
 ROOT = "/repo"
+_ROOT = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[\w.+@-]{1,100}){1,12}", re.A)
+_TAKEN = frozenset(
+    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr")
+)
+"""Folders of the system, where no work folder is shown."""
 _USER = 1000
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/magic")
@@ -41,8 +46,6 @@ _GROUP = f"agent:x:{_USER}:\nnogroup:x:65534:\n"
 class Bubblewrap:
     """One jail with a persistent shell. See ``Sandbox``."""
 
-    root = ROOT
-
     def __init__(
         self,
         workdir: Path,
@@ -50,16 +53,18 @@ class Bubblewrap:
         limits: Limits,
         read_only: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
+        root: str = ROOT,
     ) -> None:
         reason = missing()
         if reason is not None:
             raise SandboxError(f"bubblewrap cannot be used here: {reason}")
-        self._jail = jail(workdir, limits=limits, read_only=read_only, env=env)
+        self.root = root
+        self._jail = jail(workdir, limits=limits, read_only=read_only, env=env, root=root)
         self._prologue = limits_script(limits, processes=_limits_are_per_namespace())
         self._watch = Watch(workdir, limits, tree)
         self._helpers = Helpers(self._watch, stop)
         try:
-            self._shell = PersistentShell(ROOT, limits, self._watch, self._launch, stop, self._prologue)
+            self._shell = PersistentShell(root, limits, self._watch, self._launch, stop, self._prologue)
         except BaseException:
             self._watch.close()
             raise
@@ -114,9 +119,16 @@ class Bubblewrap:
 
 
 def jail(
-    workdir: Path, *, limits: Limits, read_only: Sequence[Path] = (), env: Mapping[str, str] | None = None
+    workdir: Path,
+    *,
+    limits: Limits,
+    read_only: Sequence[Path] = (),
+    env: Mapping[str, str] | None = None,
+    root: str = ROOT,
 ) -> list[str]:
-    """The options of ``bwrap`` that make the jail, without the program to run in it."""
+    """The options of ``bwrap`` that make the jail, without the program to run in it. ``root``: see ``open_sandbox``."""
+    if not _ROOT.fullmatch(root) or root.split("/", 2)[1] in _TAKEN:
+        raise SandboxError(f"the work folder cannot be shown at {root} inside the sandbox")
     argv = ["--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER)]
     argv += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"]
     if "--disable-userns" in _help():
@@ -136,11 +148,11 @@ def jail(
     bins = []
     for folder in read_only:
         place = str(folder.absolute())
-        if place == "/" or any(place == kept or kept.startswith(place + "/") for kept in ("/proc", "/dev", ROOT)):
+        if place == "/" or any(place == kept or kept.startswith(place + "/") for kept in ("/proc", "/dev", root)):
             raise SandboxError(f"{place} cannot be shown inside the sandbox")
         argv += ["--ro-bind", place, place]
         bins += [f"{place}/bin"] if (folder / "bin").is_dir() else []
-    argv += ["--bind", str(workdir.absolute()), ROOT, "--chdir", ROOT, "--clearenv"]
+    argv += ["--bind", str(workdir.absolute()), root, "--chdir", root, "--clearenv"]
     for name, value in command_environment("/tmp", bins, env or {}).items():
         argv += ["--setenv", name, value]
     return argv

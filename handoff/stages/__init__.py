@@ -18,9 +18,10 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "5",
-    "repository_states": "2",
+    "repository_states": "3",
+    "environment_facts": "1",
     "quality_signals": "1",
-    "injected_handoffs": "2",
+    "injected_handoffs": "3",
     "view_renderings": "2",
     "adversarial_variants": "1",
     "takeover_runs": "2",
@@ -30,6 +31,7 @@ CODE_VERSIONS: dict[str, str] = {
     "exports": "1",
     "policy": "1",
     "round_report": "1",
+    "corpus_report": "1",
 }
 
 

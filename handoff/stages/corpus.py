@@ -1,8 +1,8 @@
-"""Files → ``sources``, ``raw_trajectories``, ``steps``, ``quarantine`` → ``repository_states``."""
+"""Files → ``sources``, ``raw_trajectories``, ``steps``, ``quarantine`` → ``repository_states``, ``state_verdicts``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from handoff.identity import identify
 from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
+from handoff.stages.instances import Known, instances_version, known_instances, seal_answers
+from handoff.stages.states import branch_replay, without_repository
 from handoff.states.branches import read_branch
-from handoff.states.commits import commit_states
 from handoff.states.replay import replay_all
 from handoff.states.repositories import Repositories, Repository
+from handoff.states.verdict import Replay
 from handoff.trajectory import Trajectory
 
 Progress = Callable[[int, int], None]
@@ -71,6 +73,7 @@ def raw_trajectories(project: Project, shard: str, progress: Progress | None = N
         progress=progress,
         record_limit=limit,
         relative_to=project.root,
+        workers=project.settings.ingest_workers,
     )
     written = project.lake.current("raw_trajectories", inputs=inputs, shard=shard)
     assert written is not None  # ingest wrote it
@@ -81,29 +84,37 @@ def repository_states(project: Project, shard: str) -> Written:
     """Replay every trajectory of a shard on its base commit: one pass per repository.
 
     A trajectory whose repository is not given, missing or lacks the commit gets one ``unverifiable`` row per
-    step that says why; it still has handoff points, but nobody can be started from them.
+    step that says why; it still has handoff points, but nobody can be started from them. The verdicts on whole runs,
+    table ``state_verdicts``, are written before, so that a partition of states on disk means that both are complete.
     """
     with project.repositories(shard) as repositories:
-        opened = _Opened(repositories, project.lake.rows("raw_trajectories", _HEAD, shard=shard))
+        heads = project.lake.rows("raw_trajectories", _HEAD, shard=shard)
+        known = known_instances(project, shard, heads)
+        opened = _Opened(repositories, heads, known)
         named = {**project.settings.repositories, **project.shard(shard).repositories}
         inputs = inputs_of(
             "repository_states",
             project.lake,
             ("raw_trajectories", {"shard": shard}),
-            settings=(sorted(named.items()), opened.versions()),
+            settings=(sorted(named.items()), opened.versions(), opened.lacking, instances_version(project, shard)),
         )
         if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
             return current
-        return project.lake.write("repository_states", _state_rows(project, shard, opened), inputs=inputs, shard=shard)
+        seal_answers(project, shard, known)
+        found = _replays(project, shard, opened, known)
+        in_order = [found[id_] for id_ in opened.order]
+        project.lake.write("state_verdicts", (run.verdict_row() for run in in_order), inputs=inputs, shard=shard)
+        rows = (row for run in in_order for row in run.rows())
+        return project.lake.write("repository_states", rows, inputs=inputs, shard=shard)
 
 
-_HEAD = ("trajectory_id", "repo", "base_commit", "format")
+_HEAD = ("trajectory_id", "task_id", "repo", "base_commit", "format")
 
 
 class _Opened:
     """The repositories that a shard's trajectories name, each opened once; why the others cannot be had."""
 
-    def __init__(self, repositories: Repositories, heads: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, repositories: Repositories, heads: Sequence[Mapping[str, Any]], known: Known) -> None:
         self._repositories = repositories
         self._by_name: dict[str, Repository | StateError] = {}
         self.order = [head["trajectory_id"] for head in heads]
@@ -112,25 +123,41 @@ class _Opened:
         """Git folder → the repository and its trajectories."""
         self.missing: dict[str, str] = {}
         """Trajectory → why it has no repository."""
+        self.bases: dict[str, str] = {}
+        """Trajectory → base commit that its instance names, where it is to be used."""
+        self.lacking: list[tuple[str, str]] = []
+        """(repository, commit) that a run begins at and no source has; sorted."""
         for head in heads:
-            found = self._find(head["repo"], head["base_commit"])
+            id_ = head["trajectory_id"]
+            found = self._find(known.repo(id_))
             if isinstance(found, StateError):
-                self.missing[head["trajectory_id"]] = str(found)
-            else:
-                self.stores.setdefault(found.git_dir, (found, []))[1].append(head["trajectory_id"])
+                self.missing[id_] = str(found)
+                continue
+            self.stores.setdefault(found.git_dir, (found, []))[1].append(id_)
+            named = known.base(id_)
+            self._look_for(found, known.repo(id_) or "", head["base_commit"], named.commit if named else None)
+            if (base := known.base_for(id_, found)) is not None:
+                self.bases[id_] = base
+        self.lacking = sorted(set(self.lacking))
 
-    def _find(self, repo: str | None, commit: str | None) -> Repository | StateError:
+    def _find(self, repo: str | None) -> Repository | StateError:
         if not repo:
             return StateError("the recording does not name its repository; nothing can be replayed")
         if repo not in self._by_name:
             try:
                 self._by_name[repo] = self._repositories.open(repo)
-                # Asks the source again when the mirror lacks the commit; without it, the content shown may tell.
-                with suppress(StateError):
-                    self._repositories.open(repo, commit)
             except StateError as error:
                 self._by_name[repo] = error
         return self._by_name[repo]
+
+    def _look_for(self, repository: Repository, repo: str, *commits: str | None) -> None:
+        """Ask the source when the mirror lacks a commit; without it, the content shown may tell."""
+        for commit in dict.fromkeys(commits):
+            if commit and not repository.has(commit):
+                with suppress(StateError):
+                    self._repositories.open(repo, commit)
+                if not repository.has(commit):
+                    self.lacking.append((repo, commit))
 
     def versions(self) -> list[tuple[str, str]]:
         """What each repository holds, so that a mended one is replayed again. Stores of many are this project's own."""
@@ -141,38 +168,21 @@ class _Opened:
         ]
 
 
-def _state_rows(project: Project, shard: str, opened: _Opened) -> Iterator[dict[str, Any]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
+def _replays(project: Project, shard: str, opened: _Opened, known: Known) -> dict[str, Replay]:
+    """Every run of the shard, by id."""
+    found: dict[str, Replay] = {}
     for repository, ids in opened.stores.values():
-        for replayed in replay_all(_runs(project, shard, set(ids) - opened.branches), repository):
-            rows[replayed.trajectory_id] = list(replayed.rows())
+        runs = _runs(project, shard, set(ids) - opened.branches)
+        placed = ((id_, msgspec.structs.replace(run, repo=known.repo(id_))) for id_, run in runs)
+        for replayed in replay_all(placed, repository, base_commits=opened.bases):
+            id_ = replayed.trajectory_id
+            found[id_] = known.stated(replayed, opened.bases.get(id_))
         for id_, trajectory in _runs(project, shard, opened.branches & set(ids)):
-            rows[id_] = _branch_rows(id_, trajectory, repository)
+            found[id_] = branch_replay(trajectory, id_, repository)
     for id_, trajectory in corpus.trajectories(project.lake, shard, opened.missing):
-        rows[id_] = list(_unverifiable(id_, trajectory, opened.missing[id_]))
-    for id_ in opened.order:
-        yield from rows[id_]
+        found[id_] = without_repository(trajectory, id_, opened.missing[id_])
+    return found
 
 
 def _runs(project: Project, shard: str, ids: Collection[str]) -> Iterable[tuple[str, Trajectory]]:
     return corpus.trajectories(project.lake, shard, ids) if ids else ()
-
-
-def _branch_rows(id_: str, trajectory: Trajectory, repository: Repository) -> list[dict[str, Any]]:
-    try:
-        return list(commit_states(trajectory, id_, repository))
-    except StateError as error:
-        return list(_unverifiable(id_, trajectory, str(error)))
-
-
-def _unverifiable(id_: str, trajectory: Trajectory, reason: str) -> Iterator[dict[str, Any]]:
-    for step in range(len(trajectory.steps) + 1):
-        yield {
-            "trajectory_id": id_,
-            "step": step,
-            "repo": trajectory.repo,
-            "commit": None,
-            "tree": None,
-            "status": "unverifiable",
-            "reason": reason,
-        }

@@ -59,13 +59,20 @@ def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
     leaks = leaked_steps(project, shard)
     with States(project, shard) as states:
         return [
-            {**point.row(), "split": splits[id_]}
+            {**point.row(), "split": _split(trajectory, splits[id_], states.place(id_)), **states.place(id_)}
             for id_, trajectory in corpus.trajectories(project.lake, shard)
             for point in find_handoff_points(
                 _without_success(trajectory) if id_ in leaks else trajectory, id_, states.of(id_, trajectory.repo)
             )
             if begins[id_] <= point.h < leaks.get(id_, point.n_steps)
         ]
+
+
+def _split(trajectory: Trajectory, split: str, place: Mapping[str, Any]) -> str:
+    """The split of a run; by its repository also where only an instance names that."""
+    if trajectory.repo or trajectory.split or not place:
+        return split
+    return corpus.split_of(place["repo"], trajectory.task_id)
 
 
 def leaked_steps(project: Project, shard: str) -> dict[str, int]:
@@ -141,9 +148,17 @@ class States:
     def of(self, trajectory_id: str, repo: str | None) -> StateReader | None:
         """The reader of one trajectory; ``None`` when its states are unverifiable from the start."""
         rows = self._rows.get(trajectory_id, [])
+        repo = repo or self.place(trajectory_id).get("repo")
         if not repo or not rows or rows[0]["tree"] is None:
             return None
         return StoredStates(self.repository(repo), rows)
+
+    def place(self, trajectory_id: str) -> dict[str, Any]:
+        """Where a trajectory's states are: ``repo`` and ``base_commit``, named by the recording or not."""
+        first = next((row for row in self._rows.get(trajectory_id, []) if row["step"] == 0), None)
+        if first is None or first["tree"] is None or not first["repo"]:
+            return {}
+        return {"repo": first["repo"], "base_commit": first["commit"]}
 
     def repository(self, repo: str) -> Repository:
         """An open repository; closed with this object."""

@@ -1,7 +1,10 @@
 """Repository states: what a predecessor left on disk, as git trees (``docs/science.md §2``).
 
-``repositories`` holds the bare mirrors, ``objects`` the little of git's object format we need, ``replay`` turns a
+``repositories`` holds the bare mirrors by name (``names``; ``sources`` for where they come from, ``packs`` for keeping
+them small, ``survey`` for what is wrong with one), ``repository`` is one of them, ``instances`` and ``answers`` read
+benchmark files, ``objects`` has the little of git's object format we need, ``replay`` turns a
 recorded trajectory into one tree per step and a verdict (with ``editors`` and ``patches`` for what an edit does,
 ``checkpoints`` for what a read proves, ``importer`` for writing), ``reader`` gives stored states back, ``worktree``
-lays one out for a successor. What an action *means* is decided in ``actions.py``.
+lays one out for a successor (``templates`` for clean checkouts, ``readback`` for what it left, ``unheld`` for what git
+does not hold). What an action *means* is decided in ``actions.py``.
 """

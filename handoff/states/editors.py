@@ -70,18 +70,13 @@ def insert_lines(data: bytes, line: int | None, text: str) -> bytes:
     return b"\n".join([*lines[:line], *encoded(text).split(b"\n"), *lines[line:]])
 
 
-def edit_lines(data: bytes, first: int, last: int, text: str, closes_file: bool = False) -> bytes:
+def edit_lines(data: bytes, first: int, last: int, text: str) -> bytes:
     """Replace lines ``first`` to ``last`` (1-based, inclusive, ``last`` clipped to the file) by ``text``.
 
     ``last = first - 1`` inserts before ``first``. An empty ``text`` deletes. Lines stay whole: a missing final
-    newline of ``text`` is added unless the file itself ends there without one. ``closes_file``: the file always ends
-    in a line feed afterwards, and a ``first`` past the end is the end.
+    newline of ``text`` is added unless the file itself ends there without one.
     """
     lines = lines_of(data)
-    if closes_file:
-        first = min(first, len(lines) + 1)
-        if lines and not lines[-1].endswith(b"\n"):
-            lines[-1] += b"\n"
     if not 1 <= first <= len(lines) + 1 or last < first - 1:
         raise Misfit(f"lines {first} to {last} do not exist; the file has {len(lines)}")
     body = encoded(text)

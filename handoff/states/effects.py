@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from handoff.actions import (
     AppendFile,
@@ -28,6 +28,7 @@ from handoff.actions import (
     Other,
     Read,
     Replace,
+    ReplaceEach,
     Restore,
     Run,
     Search,
@@ -38,21 +39,35 @@ from handoff.actions import (
     Vcs,
     WriteFile,
 )
-from handoff.states import editors
-from handoff.states.editors import Misfit, Unknowable, encoded
+from handoff.states import editing
+from handoff.states.editing import History, TextEdit
+from handoff.states.editors import Misfit, Unknowable
 from handoff.states.importer import FileState
 from handoff.states.objects import text_path
 from handoff.states.patches import apply_patch
 from handoff.states.stream import stream_edit
+from handoff.states.versions import EVERYTHING, Versions, VersionsSnapshot, is_covered
 from handoff.states.working import WorkingFiles
 
-EVERYTHING = ""
-"""The path that stands for any file, in the set of unknown ones."""
+__all__ = ["EVERYTHING", "Effects", "Snapshot"]
+
 _WRITES = re.compile(
     rb"""open\([^)\n]*,\s*(?:mode\s*=\s*)?['"][wax+rb]*[wax+][+b]*['"]|write_(?:text|bytes)\(|\.writelines?\(|shutil\.|"""
     rb"""os\.(?:rename|replace|remove|unlink|system)|subprocess|\bsed -i|writeFile"""
 )
 _QUOTED = re.compile(rb"""(['"])([\w./ -]{1,200})\1""")
+
+
+class Snapshot(NamedTuple):
+    """A state, kept to go back to: what ``Effects`` and its parts hold."""
+
+    files: dict[str, FileState]
+    folders: dict[str, bool]
+    unknown: dict[str, str]
+    settled: set[str]
+    modes_unknown: set[str]
+    outside: dict[str, bytes | None]
+    versions: VersionsSnapshot
 
 
 class Effects:
@@ -61,14 +76,34 @@ class Effects:
     def __init__(self, files: WorkingFiles) -> None:
         self.files = files
         self.unknown: dict[str, str] = {}
-        """Path → why. ``EVERYTHING``: any file may have changed."""
-        self._undo: dict[str, list[FileState]] = {}
-        self._index_differs = False
-        self._head_moved = False
+        """File or folder → why. ``EVERYTHING``: any file may have changed."""
+        self.settled: set[str] = set()
+        """Files that are known again, although a folder above them is not."""
+        self.versions = Versions(files)
+        """What git holds beside the work tree."""
+        self.outside: dict[str, bytes | None] = {}
+        """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
+        self.outside_modes: dict[str, str] = {}
+        """Modes of those that were copied there."""
+        self.has_run_programs = False
+        """Whether a program ran that may have made files which the state does not hold."""
+        self.modes_unknown: set[str] = set()
+        """Files and folders of which not even the mode is known while they are in ``unknown``."""
+        self.doubtful: set[str] = set()
+        """Files that were written where something else may have been."""
+        self._history = History()
 
     def is_unknown(self, path: str) -> bool:
         """Whether the content of ``path`` cannot be derived now."""
-        return EVERYTHING in self.unknown or path in self.unknown
+        return bool(self.unknown) and path not in self.settled and is_covered(path, self.unknown)
+
+    def settle(self, path: str, state: FileState) -> None:
+        """The content of a file is known (again): it is ``state``."""
+        self.files.set_state(path, state)
+        self.unknown.pop(path, None)
+        self.modes_unknown.discard(path)
+        if self.unknown and is_covered(path, self.unknown):
+            self.settled.add(path)
 
     def carry_out(self, operation: Operation) -> None:
         """One operation. ``Misfit`` names the file in ``args[1]`` when there is one."""
@@ -77,16 +112,10 @@ class Effects:
                 return
             case Run(target=target):
                 self._run_script(target)
-            case WriteFile(path=path, text=text, must_be_new=must_be_new):
-                self._write(path, encoded(text), must_be_new)
-            case AppendFile(path=path, text=text):
-                self._edit(path, lambda data: data + encoded(text), may_be_new=True)
-            case Replace(path=path, old=old, new=new, count=count, first=first, last=last):
-                self._edit(path, lambda data: editors.replace(data, old, new, count, first, last))
-            case InsertLines(path=path, line=line, text=text):
-                self._edit(path, lambda data: editors.insert_lines(data, line, text))
-            case EditLines(path=path, first=first, last=last, text=text, closes_file=closes_file):
-                self._edit(path, lambda data: editors.edit_lines(data, first, last, text, closes_file))
+            case WriteFile():
+                self._write(operation)
+            case AppendFile() | Replace() | ReplaceEach() | InsertLines() | EditLines():
+                self._edit_text(operation)
             case StreamEdit(path=path, edits=edits):
                 self._edit(path, lambda data: stream_edit(data, edits))
             case ApplyPatch():
@@ -104,8 +133,8 @@ class Effects:
                 self._set_mode(path, is_executable)
             case Restore(paths=paths, ref=ref):
                 self._restore(paths, ref)
-            case Undo(path=path):
-                self._undo_last(path)
+            case Undo():
+                self._undo_last(operation)
             case Vcs(verb=verb):
                 self._vcs(verb)
             case Commit(changes=changes):
@@ -121,7 +150,16 @@ class Effects:
         for path in paths or (".",):
             place = self.files.locate(path)
             if place is not None:  # the root is EVERYTHING
-                self.unknown.setdefault(place, reason)
+                self.forget_place(place, reason)
+
+    def forget_place(self, place: str, reason: str, *, with_mode: bool = False) -> None:
+        """The same for one file or folder that ``locate`` has found. ``with_mode``: a text written there later does not
+        make the file known, since its mode is not."""
+        self.unknown.setdefault(place, reason)
+        if with_mode:
+            self.modes_unknown.add(place)
+        if self.settled:
+            self.settled = {path for path in self.settled if not is_covered(path, {place})}
 
     def _run_script(self, target: str) -> None:
         """A script the predecessor wrote and ran: when its text writes files, what it left is not known."""
@@ -136,15 +174,32 @@ class Effects:
 
     # -- one file ---------------------------------------------------------------------------------
 
-    def _write(self, path: str, data: bytes, must_be_new: bool) -> None:
-        place = self.files.locate(path)
+    def _write(self, operation: WriteFile) -> None:
+        place = self.files.locate(operation.path)
         if not place:
             return  # outside the repository: not part of the state
-        if must_be_new and not self.is_unknown(place) and self.files.get(place) is not None:
+        is_unknown = self.is_unknown(place)
+        if operation.must_be_new and not is_unknown and self.files.get(place) is not None:
             raise Misfit("the tool does not overwrite, and the file exists", place)
-        self._remember(place)
-        self.files.put(place, data)
-        self.unknown.pop(place, None)
+        before = None if is_unknown else self.files.read(place)
+        self._history.note(operation, place, before)
+        try:
+            after = editing.written(operation, before)
+        except Unknowable as reason:
+            self.forget(str(reason), (place,))
+            return
+        self.files.put(place, after)
+        self.settle(place, self.files.get(place))
+
+    def _edit_text(self, operation: TextEdit) -> None:
+        place = self.files.locate(operation.path)
+        if place:
+            self._history.note(operation, place, None if self.is_unknown(place) else self.files.read(place))
+        self._edit(
+            operation.path,
+            lambda data: editing.edited(operation, data),
+            may_be_new=isinstance(operation, AppendFile),
+        )
 
     def _edit(self, path: str, change: Callable[[bytes], bytes], *, may_be_new: bool = False) -> None:
         place = self.files.locate(path)
@@ -162,19 +217,21 @@ class Effects:
         except Unknowable as reason:
             self.forget(str(reason), (place,))
             return
-        self._remember(place)
         self.files.put(place, after)
 
-    def _remember(self, place: str) -> None:
-        self._undo.setdefault(place, []).append(self.files.get(place))
-
-    def _undo_last(self, path: str) -> None:
-        place = self.files.locate(path)
-        if not place or self.is_unknown(place):
+    def _undo_last(self, operation: Undo) -> None:
+        place = self.files.locate(operation.path)
+        if not place:
             return
-        if not self._undo.get(place):
-            raise Misfit("there is no edit to undo", place)
-        self.files.set_state(place, self._undo[place].pop())
+        try:
+            before = self._history.undo(operation, place)
+        except Misfit as misfit:
+            raise Misfit(str(misfit), place) from misfit
+        except Unknowable as reason:
+            self.forget(str(reason), (place,))
+            return
+        self.files.put(place, before)
+        self.settle(place, self.files.get(place))
 
     def _set_mode(self, path: str, is_executable: bool) -> None:
         place = self.files.locate(path)
@@ -187,11 +244,15 @@ class Effects:
         place = self.files.locate(path, follow_last=False)
         if not place:
             return
-        gone = [place] if self.files.get(place) is not None else list(self.files.below(place))
-        for item in gone:
-            self.files.set_state(item, None)
-            self.unknown.pop(item, None)
-        self.unknown.pop(place, None)
+        if self.files.exists(place):
+            self.settle(place, None)
+            return
+        for item in list(self.files.below(place)):
+            self.settle(item, None)
+        self.files.remove_folder(place)
+        for item in [item for item in self.unknown if item == place or item.startswith(f"{place}/")]:
+            del self.unknown[item]
+        self.settle(place, None)
 
     def _transfer(self, source: str, target: str, *, removes: bool) -> None:
         old = self.files.locate(source, follow_last=not removes)
@@ -217,14 +278,12 @@ class Effects:
             raise Misfit("the file to move or copy does not exist", old)
         for item, place in pairs:
             moved = self.files.get(item)
-            if self.is_unknown(item):
-                self.unknown.setdefault(place, self.unknown.get(item, "taken from a file that is unknown"))
-            else:
-                self.unknown.pop(place, None)
+            is_unknown, why = self.is_unknown(item), self.unknown.get(item, "taken from a file that is unknown")
             if removes:
-                self.files.set_state(item, None)
-                self.unknown.pop(item, None)
-            self.files.set_state(place, moved)
+                self.settle(item, None)
+            self.settle(place, moved)
+            if is_unknown:
+                self.forget_place(place, why)
 
     def _patch(self, patch: ApplyPatch) -> None:
         root = f"{patch.root}/" if patch.root else ""
@@ -242,7 +301,6 @@ class Effects:
             place = self.files.locate(root + change.path)
             if not place:
                 raise Misfit(f"{change.path!r} lies outside the repository")
-            self._remember(place)
             if change.data is None:
                 self.files.set_state(place, None)
             else:
@@ -250,21 +308,41 @@ class Effects:
 
     def _restore(self, paths: tuple[str, ...], ref: str) -> None:
         named = [place for path in paths if (place := self.files.locate(path)) is not None]
-        is_base = ref == "HEAD" and not self._head_moved and not self._index_differs
+        commit = self.versions.resolve(ref)
         touched = sorted({*self.files.differing, *(path for path in self.unknown if path != EVERYTHING)})
         for place in named:
             inside = [path for path in touched if path == place or place == "" or path.startswith(f"{place}/")]
-            if not is_base:
+            if commit != self.versions.head or self.versions.index.touched():
                 self.forget(f"restored from {ref}, whose content is not known", tuple(inside or [place]))
                 continue
             for path in inside:
                 if self.files.base(path) is not None:  # an untracked file stays
-                    self.files.set_state(path, self.files.base(path))
-                    self.unknown.pop(path, None)
+                    self.settle(path, self.files.base(path))
 
     def _vcs(self, verb: str) -> None:
         """Only what moves the place that a later restore takes its content from."""
-        if verb == "add":
-            self._index_differs = True
-        elif verb in ("commit", "reset", "switch", "checkout"):
-            self._head_moved = True
+        if verb in ("add", "commit", "reset", "switch", "checkout", "rm", "mv", "apply", "stash"):
+            self.versions.lose(f"git {verb} in a line that was not carried out")
+
+    # -- forks ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The state now, for ``go_back``. What editors undo is not part of it: no shell line touches that."""
+        return Snapshot(
+            *self.files.snapshot(),
+            dict(self.unknown),
+            set(self.settled),
+            set(self.modes_unknown),
+            dict(self.outside),
+            self.versions.snapshot(),
+        )
+
+    def go_back(self, snapshot: Snapshot) -> None:
+        """The state of a snapshot, which stays usable."""
+        self.files.go_back((snapshot.files, snapshot.folders))
+        self.unknown.clear()
+        self.unknown.update(snapshot.unknown)
+        self.settled = set(snapshot.settled)
+        self.modes_unknown = set(snapshot.modes_unknown)
+        self.outside = dict(snapshot.outside)
+        self.versions.go_back(snapshot.versions)

@@ -2,8 +2,9 @@
 
 A trajectory becomes a chain of commits under ``refs/handoff/<trajectory id>``, one for each step that changed
 something, on top of its base commit. Author, date and message are constants, so the same edits give the same
-commit ids everywhere. ``fast-import`` publishes its pack and moves refs only when it ends: a run that is killed leaves
-temporary files, which the next writer removes under the lock, and nothing that refers to them.
+commit ids everywhere. Each writer imports into a quarantine of its own (``packs``), then moves its pack in, then moves
+refs; only the last takes a lock. A run that is killed leaves a quarantine, which a later writer removes, or a pack that
+nothing refers to, which the same run writes again.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from handoff.errors import StateError
+from handoff.states.git import git_environment, git_program
 from handoff.states.objects import EMPTY_TREE, byte_path
-from handoff.states.repositories import Repository, git_environment, git_program
+from handoff.states.packs import publish, quarantine, tidy
+from handoff.states.repository import Repository
 
 _PERSON = b"handoff <handoff@example.invalid> 0 +0000"
 _REF = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -46,61 +50,72 @@ def write_chains(repository: Repository, chains: Iterable[Chain]) -> list[Writte
     for chain in chains:
         if not _REF.fullmatch(chain.trajectory_id):
             raise StateError(f"{chain.trajectory_id!r} cannot name a state; use a trajectory id")
+    if not chains:
+        return []
+    with quarantine(repository.git_dir) as aside:
+        answers = _import(aside, chains, repository)
+        publish(aside, repository.git_dir)
+        written = list(_read_answers(chains, answers))
+        with repository.lock():
+            _move_refs(repository, written)
+    tidy(repository.git_dir)
+    return written
+
+
+def _import(aside: Path, chains: list[Chain], repository: Repository) -> list[bytes]:
+    """Run ``git fast-import`` in a quarantine; its answers, by line."""
     answers: list[bytes] = []
-    with repository.lock():
-        _sweep(repository)
-        process = subprocess.Popen(
-            [
-                *(git_program(), "--git-dir", str(repository.git_dir)),
-                *("-c", "fastimport.unpackLimit=0", "-c", "core.fsync=pack,pack-metadata,reference"),
-                *("fast-import", "--quiet", "--force", "--done", "--date-format=raw"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=git_environment(),
-        )
-        assert process.stdin and process.stdout and process.stderr
-        said: list[bytes] = []
-        readers = [
-            threading.Thread(target=_collect, args=(process.stdout, answers)),
-            threading.Thread(target=_collect, args=(process.stderr, said)),
-        ]
+    process = subprocess.Popen(
+        [
+            *(git_program(), "--git-dir", str(aside)),
+            *("-c", "fastimport.unpackLimit=0", "-c", "core.fsync=pack,pack-metadata"),
+            *("fast-import", "--quiet", "--force", "--done", "--date-format=raw"),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=git_environment(),
+    )
+    assert process.stdin and process.stdout and process.stderr
+    said: list[bytes] = []
+    readers = [
+        threading.Thread(target=_collect, args=(process.stdout, answers)),
+        threading.Thread(target=_collect, args=(process.stderr, said)),
+    ]
+    for reader in readers:
+        reader.start()
+    try:
+        for command in _commands(chains):
+            process.stdin.write(command)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # git's own words follow
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        code = process.wait()
         for reader in readers:
-            reader.start()
-        try:
-            for command in _commands(chains):
-                process.stdin.write(command)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # git's own words follow
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            code = process.wait()
-            for reader in readers:
-                reader.join()
-            process.stdout.close()
-            process.stderr.close()
+            reader.join()
+        process.stdout.close()
+        process.stderr.close()
     if code:
         raise StateError(
             f"states could not be written into {repository.git_dir}: "
             f"{b''.join(said).decode('utf-8', 'replace').strip()[-300:]}; check free space and rights, then run again"
         )
-    return list(_read_answers(repository, chains, b"".join(answers).split(b"\n")))
+    return b"".join(answers).split(b"\n")
+
+
+def _move_refs(repository: Repository, written: list[Written]) -> None:
+    """Let each trajectory's ref point to its last state. What they point to is on disk already."""
+    moves = [f"update refs/handoff/{item.trajectory_id} {item.states[-1][0]}\n" for item in written]
+    repository.git("-c", "core.fsync=none", "update-ref", "--stdin", stdin="".join(moves).encode("ascii"))
 
 
 def _collect(stream: IO[bytes], into: list[bytes]) -> None:
     while block := stream.read1(65_536) if hasattr(stream, "read1") else stream.read(65_536):
         into.append(block)
-
-
-def _sweep(repository: Repository) -> None:
-    """Remove what a killed writer left. Only called under the lock, so nobody is using it."""
-    for pattern in ("objects/pack/tmp_*", "fast_import_crash_*"):
-        for path in repository.git_dir.glob(pattern):
-            path.unlink(missing_ok=True)
 
 
 def _commands(chains: list[Chain]) -> Iterator[bytes]:
@@ -135,7 +150,7 @@ def _quoted(path: str) -> bytes:
     )
 
 
-def _read_answers(repository: Repository, chains: list[Chain], lines: list[bytes]) -> Iterator[Written]:
+def _read_answers(chains: list[Chain], lines: list[bytes]) -> Iterator[Written]:
     at = 0
     for chain in chains:
         states = [(chain.base_commit, _tree(lines[at]))]

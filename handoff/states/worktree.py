@@ -2,11 +2,13 @@
 
 The work tree is the exact content of the state's tree, with a ``.git`` that knows the base commit and its ancestors
 and nothing else: a branch ``main`` at the base, no tag, remote, reflog, alternate or stray object. The predecessor's
-changes are uncommitted. Per base commit a template (checkout and ``.git``) is made once beside the mirror; a
-layout mounts it as the lower layer of an overlay, or copies it where overlays cannot be mounted.
+changes are uncommitted. Per base commit a template (checkout and ``.git``) is made once beside the mirror
+(``templates``); a layout mounts it as the lower layer of an overlay, or copies it where overlays cannot be mounted:
+with shared blocks where the file system has them. An overlay in a user namespace of its own is not used: only processes
+inside that namespace would see it, while the files of a work tree are also written and read from outside the sandbox.
 
 What a sandboxed program did to its ``.git`` is never trusted: ``WorkTree.tree`` reads plain files and asks only
-the mirror's own git, and nothing here follows a symbolic link of the work tree.
+the mirror's own git (``readback``), and nothing here follows a symbolic link of the work tree.
 """
 
 from __future__ import annotations
@@ -16,43 +18,22 @@ import errno
 import functools
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from handoff.errors import StateError
-from handoff.states.objects import (
-    EXECUTABLE,
-    FILE,
-    FOLDER,
-    SUBMODULE,
-    SYMLINK,
-    Entries,
-    byte_path,
-    is_safe_name,
-    object_id,
-    text_path,
-    write_loose,
-)
-from handoff.states.repositories import Repository, git_environment, git_program, run_git
+from handoff.states.git import git_environment
+from handoff.states.objects import EXECUTABLE, SUBMODULE, SYMLINK, byte_path
+from handoff.states.readback import LARGEST_FILE, ignored, is_whiteout, read_all, read_upper
+from handoff.states.repository import Repository
+from handoff.states.templates import KEPT_BYTES, Template, take_template
+from handoff.states.unheld import Unheld, unheld
 
-LARGEST_FILE = 256 * 1024 * 1024
-"""Bytes. A larger file in a work tree makes ``WorkTree.tree`` refuse."""
+__all__ = ["LARGEST_FILE", "WorkTree", "lay_out", "overlay_reason"]
 
 _DETACH = 2
-_CONFIG = """[core]
-\trepositoryformatversion = 0
-\tfilemode = true
-\tbare = false
-\tlogallrefupdates = true
-\tcheckStat = minimal
-\ttrustctime = false
-[gc]
-\tauto = 0
-"""
 
 
 @functools.cache
@@ -78,31 +59,38 @@ def _try_overlay(folder: Path) -> str | None:
     try:
         (folder / "merged" / "file").unlink()
         whiteout = (folder / "upper" / "file").lstat()
-        return None if _is_whiteout(whiteout) else "overlay mounts here mark removed files in an unknown way"
+        return None if is_whiteout(whiteout) else "overlay mounts here mark removed files in an unknown way"
     finally:
         _unmount(folder / "merged")
 
 
-def lay_out(repository: Repository, base_commit: str, tree: str, destination: Path) -> WorkTree:
+def lay_out(
+    repository: Repository, base_commit: str, tree: str, destination: Path, *, kept_bytes: int = KEPT_BYTES
+) -> WorkTree:
     """Lay ``tree`` out below ``destination``, a folder that is made here and removed by ``close``.
 
     The successor's folder is ``WorkTree.path``. What an interrupted layout left at ``destination`` is removed first.
+    ``kept_bytes``: what templates of unused bases may take (``templates``).
     ``StateError``: the commit or tree is missing, or the tree holds names that cannot be laid out safely.
     """
     base_commit = repository.commit_id(base_commit)
     base_tree = repository.tree_of(base_commit)
     differences = list(repository.differences(base_tree, tree))  # also checks every name that differs
-    template = _template(repository, base_commit, base_tree)
-    _remove(destination)
-    path = destination / "repo"
-    path.mkdir(parents=True)
-    is_overlay = overlay_reason() is None and _lay_over(template / "repo", destination, path)
+    template = take_template(repository, base_commit, kept_bytes)
     try:
-        if not is_overlay:
-            _copy(template / "repo", path)
-        _apply(repository, differences, path)
-    except BaseException:
         _remove(destination)
+        path = destination / "repo"
+        path.mkdir(parents=True)
+        is_overlay = overlay_reason() is None and _lay_over(template.repo, destination, path)
+        try:
+            if not is_overlay:
+                _copy(template.repo, path)
+            _apply(repository, differences, path)
+        except BaseException:
+            _remove(destination)
+            raise
+    except BaseException:
+        template.close()
         raise
     return WorkTree(repository, base_tree, tree, destination, template, is_overlay)
 
@@ -111,16 +99,24 @@ class WorkTree:
     """A state on disk. A context manager; ``close`` removes it."""
 
     def __init__(
-        self, repository: Repository, base_tree: str, tree: str, destination: Path, template: Path, is_overlay: bool
+        self,
+        repository: Repository,
+        base_tree: str,
+        tree: str,
+        destination: Path,
+        template: Template,
+        is_overlay: bool,
     ) -> None:
         self.path = destination / "repo"
         """The repository's root on disk: what the sandbox binds."""
         self.is_overlay = is_overlay
+        self.lacking = template.lacking
+        """Objects of earlier commits that are missing in its history, because the source does not give them."""
         self._repository = repository
         self._base_tree = base_tree
         self._tree = tree
         self._destination = destination
-        self._template = template
+        self._template: Template | None = template
 
     def __enter__(self) -> WorkTree:
         return self
@@ -131,6 +127,14 @@ class WorkTree:
     def close(self) -> None:
         """Unmount and remove. May be called twice."""
         _remove(self._destination)
+        template, self._template = self._template, None
+        if template is not None:
+            template.close()
+
+    @property
+    def unheld(self) -> Unheld:
+        """Submodules and LFS pointers of the state: there as an empty folder and as the pointer."""
+        return unheld(self._repository, self._tree)
 
     def tree(self) -> str:
         """Store the present content in the mirror; its tree id.
@@ -139,79 +143,18 @@ class WorkTree:
         laid out are kept whatever the rules say. Sockets, pipes and devices are left out, and so is every ``.git``.
         """
         if self.is_overlay:
-            changes = dict(_read_upper(self._destination / "upper", self._repository, self._base_tree))
+            changes = dict(read_upper(self._destination / "upper", self._repository, self._base_tree))
         else:
-            changes = dict(_read_all(self.path, self._repository, self._base_tree))
+            changes = dict(read_all(self.path, self._repository, self._base_tree))
         known = {path for path, _, new in self._repository.differences(self._base_tree, self._tree) if new is not None}
         fresh = [
             path
             for path, entry in changes.items()
             if entry is not None and path not in known and self._repository.entry(self._base_tree, path) is None
         ]
-        for path in _ignored(self.path, self._repository, fresh):
+        for path in ignored(self.path, self._repository, fresh):
             del changes[path]
         return self._repository.write_entries(self._base_tree, changes)
-
-
-# -- the template ---------------------------------------------------------------------------------
-
-
-def _template(repository: Repository, base_commit: str, base_tree: str) -> Path:
-    """The folder that holds ``repo``: a clean checkout of the base with its own ``.git``. Made once, under the lock."""
-    template = repository.git_dir / "handoff-templates" / base_commit
-    if template.is_dir():
-        return template
-    repository.files(base_tree)  # refuses unsafe names anywhere in the tree
-    with repository.lock():
-        if template.is_dir():
-            return template
-        aside = template.with_name(f".{base_commit}.partial")
-        _remove(aside)
-        repo = aside / "repo"
-        repo.mkdir(parents=True)
-        _make_git(repository, base_commit, repo / ".git")
-        own = ["--git-dir", str(repo / ".git"), "--work-tree", str(repo)]
-        run_git(*own, "read-tree", base_commit)
-        run_git(*own, "checkout-index", "--all", "--force")
-        run_git(*own, "update-index", "-q", "--refresh")
-        aside.rename(template)
-    return template
-
-
-def _make_git(repository: Repository, base_commit: str, git_dir: Path) -> None:
-    """A repository of the base commit and its ancestors. Objects are copied: an alternate would show later history."""
-    for folder in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
-        (git_dir / folder).mkdir(parents=True)
-    (git_dir / "HEAD").write_text("ref: refs/heads/main\n")
-    (git_dir / "refs/heads/main").write_text(base_commit + "\n")
-    (git_dir / "config").write_text(_CONFIG)
-    # Bytes on disk are the bytes of the state: no line end conversion, keyword or filter, whatever .gitattributes says.
-    (git_dir / "info/attributes").write_text("* -text -ident -filter -working-tree-encoding\n")
-    listed = subprocess.Popen(
-        [
-            *(git_program(), "--git-dir", str(repository.git_dir)),
-            *("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=git_environment(),
-    )
-    assert listed.stdin and listed.stdout
-    listed.stdin.write(base_commit.encode() + b"\n")
-    listed.stdin.close()
-    stored = subprocess.run(
-        [git_program(), "--git-dir", str(git_dir), "index-pack", "--stdin"],
-        stdin=listed.stdout,
-        capture_output=True,
-        check=False,
-        env=git_environment(),
-    )
-    listed.stdout.close()
-    if listed.wait() or stored.returncode:
-        raise StateError(
-            f"the history of {base_commit} cannot be copied from {repository.git_dir} (is it a partial clone?): "
-            f"{stored.stderr.decode('utf-8', 'replace').strip()[-300:]}"
-        )
 
 
 # -- laying out -----------------------------------------------------------------------------------
@@ -370,176 +313,3 @@ def _write(anchor: int, path: bytes, mode: str, data: bytes) -> None:
                 os.close(file)
     finally:
         os.close(here)
-
-
-# -- reading back ---------------------------------------------------------------------------------
-
-Change = tuple[str, tuple[str, str] | None]
-"""(path, (mode, object id)) of one file that differs from the base; ``None``: it is gone."""
-
-
-def _is_whiteout(status: os.stat_result) -> bool:
-    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-
-
-def _read_upper(upper: Path, repository: Repository, base_tree: str) -> Iterator[Change]:
-    """What the upper layer of an overlay says about the base."""
-    yield from _read_upper_level(os.fsencode(upper), b"", repository, base_tree, base_tree, b"")
-
-
-def _read_upper_level(
-    folder: bytes, prefix: bytes, repository: Repository, tree: str | None, base_tree: str, origin: bytes
-) -> Iterator[Change]:
-    """One folder of the upper layer over ``tree``, the folder of the base that lies below it (``None``: nothing).
-
-    ``origin``: that folder's path in the base, with a slash at its end.
-    """
-    below = repository.entries(tree) if tree else {}
-    hides_base = bool(prefix) and _mark(folder, "opaque") == b"y"
-    seen: set[bytes] = set()
-    for name, status in _scan(folder):
-        if not is_safe_name(name):
-            continue
-        seen.add(name)
-        old = below.get(name)
-        path = prefix + name
-        if _is_whiteout(status):
-            yield from _gone(path, old, repository)
-        elif stat.S_ISDIR(status.st_mode):
-            here = folder + b"/" + name
-            moved = _moved_from(here, origin)
-            if old and (moved is not None or old[0] not in (FOLDER, SUBMODULE)):
-                yield from _gone(path, old, repository)
-            if moved is not None:
-                old = repository.entry(base_tree, text_path(moved))
-                if old is not None:
-                    yield from _came(path, old, repository)
-            inside = old[1] if old and old[0] == FOLDER else None
-            below_here = origin + name if moved is None else moved
-            yield from _read_upper_level(here, path + b"/", repository, inside, base_tree, below_here + b"/")
-        else:
-            if old and old[0] == FOLDER:
-                yield from _gone(path, old, repository)
-            entry = _stored(folder + b"/" + name, status, repository)
-            if entry is not None or old is not None:
-                yield text_path(path), entry
-    if hides_base:
-        for name in sorted(below.keys() - seen):
-            yield from _gone(prefix + name, below[name], repository)
-
-
-def _mark(folder: bytes, name: str) -> bytes | None:
-    """What the kernel noted on a folder of the upper layer; a sandboxed program cannot write these."""
-    try:
-        return os.getxattr(folder, f"trusted.overlay.{name}", follow_symlinks=False)
-    except OSError:
-        return None
-
-
-def _moved_from(folder: bytes, origin: bytes) -> bytes | None:
-    """Where in the base a renamed folder came from; ``None`` for a folder that was not renamed."""
-    redirect = _mark(folder, "redirect")
-    if redirect is None:
-        return None
-    return redirect.lstrip(b"/") if redirect.startswith(b"/") else origin + redirect
-
-
-def _came(path: bytes, entry: tuple[str, str], repository: Repository) -> Iterator[Change]:
-    if entry[0] != FOLDER:
-        yield text_path(path), entry
-        return
-    for name, below in sorted(repository.entries(entry[1]).items()):
-        yield from _came(path + b"/" + name, below, repository)
-
-
-def _gone(path: bytes, old: tuple[str, str] | None, repository: Repository) -> Iterator[Change]:
-    if old is None:
-        return
-    if old[0] != FOLDER:
-        yield text_path(path), None
-        return
-    for name, entry in sorted(repository.entries(old[1]).items()):
-        yield from _gone(path + b"/" + name, entry, repository)
-
-
-def _read_all(root: Path, repository: Repository, base_tree: str) -> Iterator[Change]:
-    """Every file of a copied work tree against the base. All content is hashed: times can be forged."""
-    yield from _read_level(os.fsencode(root), b"", repository, base_tree)
-
-
-def _read_level(folder: bytes, prefix: bytes, repository: Repository, tree: str | None) -> Iterator[Change]:
-    below: Entries = repository.entries(tree) if tree else {}
-    seen: set[bytes] = set()
-    for name, status in _scan(folder):
-        if not is_safe_name(name):
-            continue
-        old = below.get(name)
-        path = prefix + name
-        if stat.S_ISDIR(status.st_mode):
-            if old and old[0] == SUBMODULE:
-                seen.add(name)
-                continue
-            if old and old[0] == FOLDER:
-                seen.add(name)
-            yield from _read_level(
-                folder + b"/" + name, path + b"/", repository, old[1] if old and old[0] == FOLDER else None
-            )
-            continue
-        entry = _stored(folder + b"/" + name, status, repository, old)
-        if entry is not None:
-            if old is None or old[0] != FOLDER:
-                seen.add(name)
-            if entry != old:
-                if old and old[0] == FOLDER:
-                    seen.add(name)
-                    yield from _gone(path, old, repository)
-                yield text_path(path), entry
-    for name in sorted(below.keys() - seen):
-        yield from _gone(prefix + name, below[name], repository)
-
-
-def _scan(folder: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
-    with os.scandir(folder) as found:
-        listed = sorted((item.name, item.stat(follow_symlinks=False)) for item in found)
-    yield from listed
-
-
-def _stored(
-    path: bytes, status: os.stat_result, repository: Repository, old: tuple[str, str] | None = None
-) -> tuple[str, str] | None:
-    """Store one file or link as a blob; ``None`` for anything that git does not keep."""
-    if stat.S_ISLNK(status.st_mode):
-        return SYMLINK, write_loose(repository.git_dir, "blob", os.readlink(path))  # noqa: PTH115 - a Path would not keep bytes
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    if status.st_size > LARGEST_FILE:
-        raise StateError(f"{text_path(path)} has {status.st_size} bytes; a state stores files up to {LARGEST_FILE}")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read(LARGEST_FILE + 1)
-    mode = EXECUTABLE if status.st_mode & 0o100 else FILE
-    if old is not None and old == (mode, object_id("blob", data)):
-        return old
-    return mode, write_loose(repository.git_dir, "blob", data)
-
-
-def _ignored(root: Path, repository: Repository, paths: list[str]) -> list[str]:
-    """Which of these new files the ignore rules in the work tree name. Git runs with the mirror's configuration."""
-    if not paths:
-        return []
-    done = subprocess.run(
-        [
-            *(git_program(), "--git-dir", str(repository.git_dir), "--work-tree", str(root), "-c", "core.bare=false"),
-            *("-c", "core.excludesFile=", "-c", "core.fsmonitor=false", "check-ignore", "--no-index", "-z", "--stdin"),
-        ],
-        input=b"\0".join(map(byte_path, paths)) + b"\0",
-        capture_output=True,
-        check=False,
-        cwd=root,
-        env=git_environment(),
-    )
-    if done.returncode not in (0, 1):  # 1: none is ignored
-        said = done.stderr.decode("utf-8", "replace").strip()[-300:]
-        raise StateError(f"the ignore rules of {root} cannot be read: {said}")
-    asked: Mapping[str, None] = dict.fromkeys(paths)
-    return [path for path in map(text_path, done.stdout.split(b"\0")) if path in asked]

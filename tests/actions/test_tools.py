@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handoff import actions
-from handoff.actions import context_of
+from handoff.actions import Dialect, context_of
 from handoff.actions.operations import (
     AppendFile,
     ApplyPatch,
@@ -16,6 +16,7 @@ from handoff.actions.operations import (
     Other,
     Read,
     Replace,
+    ReplaceEach,
     Undo,
     WriteFile,
 )
@@ -27,63 +28,69 @@ def test_structured_editors_keep_what_a_replay_needs() -> None:
     """Texts, lines and counts of the editors come through exactly."""
     edit = "str_replace_editor"
     assert operations(call(edit, command="create", path="/testbed/a.py", file_text="x\n")) == (
-        WriteFile(path="a.py", text="x\n", must_be_new=True),
+        WriteFile(path="a.py", text="x\n", must_be_new=True, dialect="str_replace"),
     )
     assert operations(call(edit, command="str_replace", path="/repo/a.py", old_str="a", new_str="b")) == (
-        Replace(path="a.py", old="a", new="b"),
+        Replace(path="a.py", old="a", new="b", dialect="str_replace"),
     )
     assert operations(call(edit, command="insert", path="/workspace/x/a.py", insert_line=3, new_str="t")) == (
-        InsertLines(path="a.py", line=3, text="t"),
+        InsertLines(path="a.py", line=3, text="t", dialect="str_replace"),
     )
-    assert operations(call(edit, command="undo_edit", path="a.py")) == (Undo(path="a.py"),)
+    assert operations(call(edit, command="undo_edit", path="a.py")) == (Undo(path="a.py", dialect="str_replace"),)
     assert operations(call(edit, command="view", path="a.py", view_range=[2, -1])) == (
         Read(path="a.py", first=2, form="numbered", is_alone=True),
     )
     assert operations(call("Edit", file_path="a.py", old_string="x", new_string="y", replace_all=True)) == (
-        Replace(path="a.py", old="x", new="y", count="all"),
+        Replace(path="a.py", old="x", new="y", count="all", dialect="some_edit"),
     )
-    assert operations(call("Write", file_path="a.py", content="z")) == (WriteFile(path="a.py", text="z"),)
+    assert operations(call("Write", file_path="a.py", content="z")) == (
+        WriteFile(path="a.py", text="z", dialect="some_edit"),
+    )
 
 
 def test_rendered_calls_of_swe_agent_mean_the_same_as_structured_ones() -> None:
     """SWE-agent 1.x writes the call as a command line."""
     line = "str_replace_editor str_replace /testbed/a.py --old_str 'x = 1' --new_str 'x = 2'"
     assert operations(Action(tool="str_replace_editor", arguments=line, is_text=True)) == (
-        Replace(path="a.py", old="x = 1", new="x = 2"),
+        Replace(path="a.py", old="x = 1", new="x = 2", dialect="str_replace"),
     )
 
 
-LOOSE = Replace(path="a.py", old="x", new="y", count="loose")
-STRICT = Replace(path="a.py", old="x", new="y")
+def replace_by(dialect: Dialect) -> Replace:
+    return Replace(path="a.py", old="x", new="y", dialect=dialect)
+
+
+SOME = replace_by("some_edit")
 BLOCKS = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n\n------- SEARCH\nu\n=======\n+++++++ REPLACE\n"
 
 
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (call("Edit", file_path="a.py", old_string="x", new_string="y", replace_all=False), (STRICT,)),
-        (call("MultiEdit", file_path="a.py", edits=[{"old_string": "x", "new_string": "y"}] * 2), (STRICT, STRICT)),
-        (call("edit", path="a.py", oldText="x", newText="y"), (LOOSE,)),
-        (call("editor", path="a.py", old_text="x", new_text="y"), (LOOSE,)),
-        (call("replace", file_path="a.py", old_string="x", new_string="y", instruction="i"), (LOOSE,)),
+        (call("Edit", file_path="a.py", old_string="x", new_string="y", replace_all=False), (SOME,)),
+        (call("MultiEdit", file_path="a.py", edits=[{"old_string": "x", "new_string": "y"}] * 2), (SOME, SOME)),
+        (call("edit", path="a.py", oldText="x", newText="y"), (replace_by("pi"),)),
+        (
+            call("edit", path="a.py", edits=[{"oldText": "x", "newText": "y"}, {"oldText": "u", "newText": ""}]),
+            (ReplaceEach(path="a.py", pairs=(("x", "y"), ("u", "")), dialect="pi"),),
+        ),
+        (call("editor", path="a.py", old_text="x", new_text="y"), (SOME,)),
+        (call("replace", file_path="a.py", old_string="x", new_string="y", instruction="i"), (replace_by("gemini"),)),
         (
             call("replace", file_path="a.py", old_string="x", new_string="y", expected_replacements=2),
-            (Replace(path="a.py", old="x", new="y", count="all"),),
+            (Replace(path="a.py", old="x", new="y", count="all", dialect="gemini"),),
         ),
-        (call("edit_block", path="a.py", search="x", replace="y"), (LOOSE,)),
+        (call("edit_block", path="a.py", search="x", replace="y"), (replace_by("aider"),)),
         (call("edit_block", path="a.py", search="", replace="y"), (AppendFile(path="a.py", text="y"),)),
         (
             call("replace_in_file", path="a.py", diff=BLOCKS),
-            (
-                Replace(path="a.py", old="x\n", new="y\n", count="loose"),
-                Replace(path="a.py", old="u\n", new="", count="loose"),
-            ),
+            (ReplaceEach(path="a.py", pairs=(("x\n", "y\n"), ("u\n", "")), dialect="cline"),),
         ),
-        (call("write_to_file", path="a.py", content="z"), (WriteFile(path="a.py", text="z"),)),
+        (call("write_to_file", path="a.py", content="z"), (WriteFile(path="a.py", text="z", dialect="some_edit"),)),
         (call("editor", path="a.py", new_text="z"), (WriteFile(path="a.py", text="z"),)),
         (
             call("edit", path="a.py", command="create", file_text="z", content=None, start=1, end=-1),
-            (WriteFile(path="a.py", text="z", must_be_new=True),),
+            (WriteFile(path="a.py", text="z", must_be_new=True, dialect="str_replace"),),
         ),
         (
             call(
@@ -93,7 +100,7 @@ BLOCKS = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n\n------- SEARCH\nu\n=
                 translated_ipython_code="print(file_editor(**{'command': 'insert', 'path': 'a.py', "
                 "'insert_line': 2, 'new_str': 'z'}))",
             ),
-            (InsertLines(path="a.py", line=2, text="z"),),
+            (InsertLines(path="a.py", line=2, text="z", dialect="str_replace"),),
         ),
         (
             call("edit_file", path="a.py", start=2, end=3, content="z"),
@@ -110,7 +117,7 @@ BLOCKS = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n\n------- SEARCH\nu\n=
 def test_every_agents_edit_is_exact_or_says_that_it_is_not(
     action: Action, expected: tuple[actions.Operation, ...]
 ) -> None:
-    """A replacement keeps whether the editor insists on the text or also takes what resembles it."""
+    """A replacement keeps whose editor made it: they differ in what they take for the text."""
     assert operations(action) == expected
 
 

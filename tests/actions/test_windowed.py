@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from handoff import actions
-from handoff.actions import Context, interpret
+from handoff.actions import Context, Dialect, interpret
 from handoff.actions.operations import (
     EditLines,
     InsertLines,
@@ -34,35 +36,45 @@ CURSORS = """\
 """
 
 
-def lines(first: int, last: int, new: str, *, closes_file: bool = False) -> EditLines:
-    return EditLines(path="a.py", first=first, last=last, text=new, closes_file=closes_file)
+def lines(first: int, last: int, new: str, dialect: Dialect = "windowed_1") -> EditLines:
+    return EditLines(path="a.py", first=first, last=last, text=new, dialect=dialect)
+
+
+def inserted(new: str, line: int | None) -> InsertLines:
+    return InsertLines(path="a.py", line=line, text=new, dialect="windowed_1")
+
+
+def replaced(old: str, new: str, *, is_every: bool = False) -> Replace:
+    first, last = (None, None) if is_every else (11, 110)
+    count: Literal["all", "one"] = "all" if is_every else "one"
+    return Replace(path="a.py", old=old, new=new, count=count, first=first, last=last, dialect="windowed_1")
 
 
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (text("edit", "edit 3:4\n    x = 1\nend_of_edit\n"), lines(3, 4, "    x = 1\n", closes_file=True)),
-        (text("edit", "edit 3:4\n\nend_of_edit"), lines(3, 4, "\n", closes_file=True)),
-        (text("edit", "edit 3:4\nend_of_edit"), lines(3, 4, "", closes_file=True)),
-        (text("bash", "edit 3:4\nx\nend_of_edit"), lines(3, 4, "x\n", closes_file=True)),
-        (text("edit", "edit\nx = 'a b'\nend_of_edit"), lines(3, 5, "x = 'a b'\n", closes_file=True)),
-        (text("edit", "edit\nend_of_edit"), lines(3, 5, "", closes_file=True)),
-        (text("edit", "edit 'x' 'y z'"), Replace(path="a.py", old="x", new="y z", first=11, last=110)),
-        (text("edit", "edit 'x' 'y z' False"), Replace(path="a.py", old="x", new="y z", count="all")),
-        (text("edit", "edit 'all of it'"), lines(11, 110, "all of it")),
-        (text("edit", "edit 3:4 'x'"), lines(3, 4, "x")),
-        (text("edit", "edit 5:3\nx\nend_of_edit"), Opaque(reason="edit of lines that are no range", paths=("a.py",))),
-        (text("insert", "insert 'x\n'"), InsertLines(path="a.py", line=None, text="x")),
-        (text("insert", "insert 'x' 7"), InsertLines(path="a.py", line=7, text="x")),
-        (call("edit", search="x", replace="y"), Replace(path="a.py", old="x", new="y", first=11, last=110)),
-        (
-            call("edit", **{"search": "x", "replace": "y", "replace-all": False}),
-            Replace(path="a.py", old="x", new="y", count="all"),
-        ),
-        (call("edit", start_line="3", end_line="4", replacement_text="x\n"), lines(3, 4, "x")),
-        (call("edit", text="all of it"), lines(11, 110, "all of it")),
-        (call("insert", text="x\n"), InsertLines(path="a.py", line=None, text="x")),
-        (call("insert", text="x", line=7), InsertLines(path="a.py", line=7, text="x")),
+        (text("edit", "edit 3:4\n    x = 1\nend_of_edit\n"), lines(3, 4, "    x = 1\n", "windowed")),
+        (text("edit", "edit 3:4\n\nend_of_edit"), lines(3, 4, "\n", "windowed")),
+        (text("edit", "edit 3:4\nend_of_edit"), lines(3, 4, "", "windowed")),
+        (text("bash", "edit 3:4\nx\nend_of_edit"), lines(3, 4, "x\n", "windowed")),
+        (text("edit", "edit 5:3\nx\nend_of_edit"), lines(5, 3, "x\n", "windowed")),
+        (text("edit", "edit\nx = 'a b'\nend_of_edit"), lines(3, 5, "x = 'a b'\n", "windowed_0")),
+        (text("edit", "edit\nend_of_edit"), lines(3, 5, "", "windowed_0")),
+        (text("edit", "edit 'x' 'y z'"), replaced("x", "y z")),
+        (text("edit", "edit 'x' 'y z' False"), replaced("x", "y z", is_every=True)),
+        (text("edit", "edit 'all of it'"), lines(11, 110, "all of it\n")),
+        (text("edit", "edit 3:4 'x'"), lines(3, 4, "x\n")),
+        (text("edit", "edit 3:4 'x\n'"), lines(3, 4, "x\n")),
+        (text("insert", "insert 'x\n'"), inserted("x", None)),
+        (text("insert", "insert '\n' 7"), inserted("", 7)),
+        (text("insert", "insert 'x' 7"), inserted("x", 7)),
+        (text("insert", "insert ''"), Other(tool="insert")),
+        (call("edit", search="x", replace="y"), replaced("x", "y")),
+        (call("edit", **{"search": "x", "replace": "y", "replace-all": False}), replaced("x", "y", is_every=True)),
+        (call("edit", start_line="3", end_line="4", replacement_text="x\n"), lines(3, 4, "x\n\n")),
+        (call("edit", text="all of it"), lines(11, 110, "all of it\n")),
+        (call("insert", text="x\n"), inserted("x", None)),
+        (call("insert", text="x", line=7), inserted("x", 7)),
         (call("create", filename='"b.py"'), WriteFile(path="b.py", text="\n", must_be_new=True)),
         (call("goto", line_number=12), Read(path="a.py", form="windowed")),
         (text("search_file", 'search_file "def x"'), Search(path="a.py", pattern="def x")),
@@ -112,6 +124,43 @@ def test_the_screen_tells_how_create_left_the_file() -> None:
     for screen, content in (("[File: b.py (1 lines total)]\n1:", "\n"), ("[File: b.py (0 lines total)]\n", "")):
         (made,), _ = interpret(call("create", filename="b.py"), Context(), Observation(text=screen))
         assert made == WriteFile(path="b.py", text=content, must_be_new=True)
+
+
+def test_the_screen_tells_which_generation_edited() -> None:
+    """1.x says that the file was updated before it shows it, 0.x behind it."""
+    edit = text("edit", "edit 12:12\nq\nend_of_edit")
+    for answer, dialect in (
+        (f"File updated. Please review the changes.\n{SCREEN}", "windowed_1"),
+        (f"{SCREEN}\nFile updated. Please review the changes.", "windowed_0"),
+        (SCREEN, "windowed"),
+    ):
+        (operation,), _ = interpret(edit, OPEN, Observation(text=answer))
+        assert isinstance(operation, EditLines)
+        assert operation.dialect == dialect
+
+
+@pytest.mark.parametrize(
+    ("shown", "dialect"),
+    [
+        ({11: "x", 12: "y", 13: "new", 14: "z"}, "windowed_1_after"),
+        ({11: "x", 12: "new", 13: "y", 14: "z"}, "windowed_1_before"),
+        ({11: "x", 12: "new", 13: "new", 14: "z"}, "windowed_1"),
+        ({}, "windowed_1"),
+    ],
+)
+def test_the_screen_tells_where_an_insertion_went(shown: dict[int, str], dialect: str) -> None:
+    """Up to 1.0.1 a line before the one that is named, later behind it."""
+    screen = "\n".join(["[File: /testbed/a.py (300 lines total)]", *(f"{n}:{line}" for n, line in shown.items())])
+    (operation,), _ = interpret(call("insert", text="new", line=12), OPEN, Observation(text=screen))
+    assert isinstance(operation, InsertLines)
+    assert operation.dialect == dialect
+
+
+def test_after_a_rewrite_no_screen_is_known() -> None:
+    """That tool does not print its window, and the window has moved with the text."""
+    _, context = interpret(call("edit", text="a\nb"), OPEN, Observation(text="Edit successful."))
+    assert context.shown is None
+    assert isinstance(operations(call("edit", search="a", replace="b"), context)[0], Opaque)
 
 
 def test_keys_do_not_depend_on_observations() -> None:

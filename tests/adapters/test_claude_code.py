@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from handoff.adapters import Record, convert, read_one, recognise
+from handoff.adapters.claude_files import blob_id, left
 from handoff.errors import RecordError
 from handoff.framing import SourceFile
 from handoff.framing.losses import UPKEEP
@@ -353,6 +354,74 @@ def test_a_side_file_names_the_session_it_belongs_to() -> None:
     session.reply("m1", use("c1", "Agent", prompt="Look."))
     session.user([answer("c1", "done")], toolUseResult={"agentId": "7c1d2e3", "content": []})
     assert json.loads(session.run().source)["subagents"] == {"c1": "7c1d2e3"}
+
+
+def test_a_subagent_that_only_progress_lines_show_is_a_run_of_its_own() -> None:
+    """What it did is in the main file alone: the side file may be lost. A message that stands there too counts once."""
+    session = begun()
+    session.reply("m1", use("c1", "Task", prompt="Mend the tests."))
+    told = {"role": "user", "content": [text("Mend the tests.")]}
+    worked = {"id": "m2", "role": "assistant", "model": MODEL, "content": [use("c2", "Write", file_path="/src/a")]}
+    messages = (
+        {"type": "user", "uuid": "p1", "message": told},
+        {"type": "assistant", "uuid": "p2", "message": worked},
+        {"type": "user", "uuid": "p3", "message": {"role": "user", "content": [answer("c2", "written")]}},
+    )
+    for message in (*messages, messages[1]):
+        data = {"type": "agent_progress", "agentId": "7c1d2e3", "prompt": "Mend the tests.", "message": message}
+        session.put("progress", data=data, parentToolUseID="c1", toolUseID="agent_msg_1")
+    session.user([answer("c1", "mended")])
+    main, child = convert(session.record())
+    assert [action.call_id for step in main.steps for action in step.actions] == ["c1"]
+    assert (child.parent, child.session, child.task) == ("s1", "7c1d2e3", "Mend the tests.")
+    assert json.loads(child.source)["call"] == "c1"
+    (step,) = child.steps
+    assert ([a.call_id for a in step.actions], [seen.text for seen in step.observations]) == (["c2"], ["written"])
+
+
+def test_a_files_text_at_a_call_is_named_by_its_blob_id() -> None:
+    """Each edit's own, by call: before it, after it (leading tabs as two spaces, as the patch shows them), as read."""
+    one, two, three = "one\n", "\ttwo\n\tthree\n", "three\n"
+    ids = {text: blob_id(text) for text in (one, two, three, "  two\n  three\n", "  three\n")}
+    assert ids[one] == "5626abf0f72e58d7a153368ba57db4c673c0e171"
+    hunk = {"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 1, "lines": ["-  two", "   three"]}
+    stale = {**hunk, "oldStart": 2}
+    session = begun()
+    for call, copy in (
+        ("c1", {"type": "create", "filePath": "/src/a", "content": two, "structuredPatch": []}),
+        ("c2", {"filePath": "/src/a", "originalFile": two, "structuredPatch": [hunk]}),
+        ("c3", {"filePath": "/src/a", "originalFile": two, "structuredPatch": [stale]}),
+        ("c4", {"type": "text", "file": {"content": one, "startLine": 1, "numLines": 2, "totalLines": 2}}),
+        ("c5", {"type": "text", "file": {"content": one, "startLine": 1, "numLines": 2, "totalLines": 9}}),
+        ("c6", {"filePath": "/src/a", "originalFile": one, "structuredPatch": "none"}),
+    ):
+        session.reply(f"of {call}", use(call, "Edit", file_path="/src/a"))
+        session.user([answer(call, "done")], toolUseResult=copy)
+    facts = json.loads(session.run().source)
+    assert facts["before"] == {"c2": ids[two], "c3": ids[two]}
+    assert facts["after"] == {"c1": ids["  two\n  three\n"], "c2": ids["  three\n"]}
+    assert facts["read"] == {"c4": ids[one]}
+
+
+def test_a_patch_without_its_file_tells_what_an_edit_left() -> None:
+    """Newer clients keep the patch alone: with the text before, it proves the text after, and no other."""
+    before = "one\n\ttwo\nthree\nfour\n"
+    after = "one\n\tTWO\nthree\nfour\n\tfive\n"
+    hunks = [
+        {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" one", "-  two", "+  TWO", " three"]},
+        {"oldStart": 4, "oldLines": 1, "newStart": 4, "newLines": 2, "lines": [" four", "+  five"]},
+    ]
+    session = begun()
+    session.reply("m1", use("c1", "Edit", file_path="/src/a"))
+    session.user([answer("c1", "done")], toolUseResult={"filePath": "/src/a", "structuredPatch": hunks})
+    facts = json.loads(session.run().source)
+    (noted,) = facts["hunks"].values()
+    assert "before" not in facts
+    assert left(noted, before, after)
+    assert not left(noted, before, before)
+    assert not left([], before, before)
+    assert not any(left(noted, before, after[:at] + "x" + after[at:]) for at in range(len(after) + 1))
+    assert not left(noted, before + "x", after)
 
 
 def test_what_only_the_copy_of_a_result_says_is_told() -> None:

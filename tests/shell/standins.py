@@ -17,7 +17,7 @@ from typing import Any
 
 from handoff.errors import RecordError
 from handoff.identity import identify
-from handoff.lake import Written
+from handoff.lake import SCHEMAS, Written
 from handoff.project import Project
 from handoff.stages import inputs_of, round_name, round_number
 
@@ -43,6 +43,10 @@ class Stages:
                 content_key=content_key,
                 raw_trajectories=self.raw_trajectories,
                 repository_states=self.repository_states,
+            ),
+            "environment": types.SimpleNamespace(environment_facts=self.environment_facts),
+            "corpus_report": types.SimpleNamespace(
+                corpus_report=self.corpus_report, page_of=lambda project: project.reports / "corpus" / "index.html"
             ),
             "quality": types.SimpleNamespace(quality_signals=self.quality_signals),
             "handoffs": types.SimpleNamespace(
@@ -102,6 +106,30 @@ class Stages:
 
         inputs = inputs_of("repository_states", project.lake, ("raw_trajectories", {"shard": shard}))
         return self._write(project, "repository_states", inputs, rows, shard=shard)
+
+    def environment_facts(self, project: Project, shard: str) -> Written:
+        def rows() -> list[dict[str, Any]]:
+            heads = project.lake.rows("raw_trajectories", shard=shard)
+            return [
+                {"trajectory_id": head["trajectory_id"], "place": 1, "kind": "package", "name": HOSTILE[:200],
+                 "value": "1.0", "basis": "observed", "holds": True, "step": 2, "seen": 2}
+                for head in heads
+            ]  # fmt: skip
+
+        inputs = inputs_of("environment_facts", project.lake, ("raw_trajectories", {"shard": shard}))
+        return self._write(project, "environment_facts", inputs, rows, shard=shard)
+
+    def corpus_report(self, project: Project) -> Written:
+        upstream = [("repository_states", partition) for partition in project.lake.partitions("repository_states")]
+
+        def rows() -> list[dict[str, Any]]:
+            counts = {f.name: 0 for f in SCHEMAS["corpus_report"] if f.type == "int64"}
+            return [
+                {**counts, "format": "chat", "repo": HOSTILE, "status": "unverifiable", "category": "no_repository",
+                 "trajectories": len(upstream), "trajectory_id": "t_1", "reason": HOSTILE}
+            ]  # fmt: skip
+
+        return self._write(project, "corpus_report", inputs_of("corpus_report", project.lake, *upstream), rows)
 
     def quality_signals(self, project: Project, shard: str) -> Written:
         def rows() -> list[dict[str, Any]]:

@@ -17,24 +17,26 @@ from standins import HOSTILE, Stages, drop
 
 from handoff.lake import SCHEMAS
 from handoff.project import Project
-from handoff_assets.checks import KEYS, SUITES, read_suite, validate
+from handoff_assets.checks import BESIDE, KEYS, SUITES, read_suite, validate
 from handoff_assets.definitions import assemble
 from resources.tracking import TrackingResource
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+SUITED = [*KEYS, *BESIDE]
+"""Every table that has a suite."""
 
 
 def test_the_folder_holds_suites_and_no_python() -> None:
     """A Python file there would hide the installed library of the same name."""
     folder = ROOT / "great_expectations"
     assert not list(folder.rglob("*.py"))
-    assert {p.stem for p in (folder / "expectations").glob("*.json")} == set(KEYS)
+    assert {p.stem for p in (folder / "expectations").glob("*.json")} == set(SUITED)
     code = "import importlib.util as u; print(u.find_spec('great_expectations').origin)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "site-packages" in done.stdout
 
 
-@pytest.mark.parametrize("table", sorted(KEYS))
+@pytest.mark.parametrize("table", sorted(SUITED))
 def test_a_suite_names_columns_that_exist_and_are_not_nested(table: str) -> None:
     """Nested columns would be pickled twice; a misspelt one would fail every run."""
     suite = read_suite(table)
@@ -60,13 +62,13 @@ def test_the_file_context_opens_and_holds_the_same_suites() -> None:
         "print(sorted((s.name, len(s.expectations)) for s in context.suites.all()))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(sorted((table, len(read_suite(table).expectations)) for table in KEYS))
+    assert done.stdout.strip() == str(sorted((table, len(read_suite(table).expectations)) for table in SUITED))
     assert {p: p.read_bytes() for p in (ROOT / "great_expectations").rglob("*.json")} == before
 
 
 def test_an_empty_partition_holds_every_expectation() -> None:
     """A shard without points is not an error."""
-    for table in sorted(KEYS):
+    for table in sorted(SUITED):
         rows = SCHEMAS[table].empty_table().select(read_suite(table).columns())
         assert [f.expectation.description for f in validate(read_suite(table), rows) if not f.holds] == [], table
 

@@ -11,17 +11,17 @@ from dagster import AssetKey, Definitions, MultiPartitionsDefinition
 
 from handoff.lake import SCHEMAS
 from handoff.stages import CODE_VERSIONS
-from handoff_assets.checks import BLOCKING, KEYS
+from handoff_assets.checks import BESIDE, BLOCKING, KEYS
 from handoff_assets.columns import DESCRIPTIONS
 from handoff_assets.definitions import assemble
 from handoff_assets.driver import STAGES
 from handoff_assets.lineage import COLUMN_LINEAGE
-from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD
+from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD, WHOLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 GROUPS = {
-    "corpus": {"raw_trajectories", "repository_states", "quality_signals"},
+    "corpus": {"raw_trajectories", "environment_facts", "repository_states", "quality_signals", "corpus_report"},
     "handoffs": {"injected_handoffs", "view_renderings"},
     "adversary": {"adversarial_variants"},
     "takeovers": {"takeover_runs"},
@@ -47,7 +47,7 @@ def test_definitions_load_without_the_heavy_libraries() -> None:
 
 
 def test_every_table_is_one_asset_in_its_group_with_version_description_and_schema(defs: Definitions) -> None:
-    """Thirteen assets, described by what one row is."""
+    """Fifteen assets, described by what one row is."""
     graph = defs.resolve_asset_graph()
     found: dict[str, set[str]] = {}
     for key in graph.get_all_asset_keys():
@@ -70,7 +70,8 @@ def test_described_columns_exist_and_few_are_left_undescribed() -> None:
 
 
 def test_partitions_are_shard_round_or_both(defs: Definitions) -> None:
-    """As docs say: what describes recordings by shard, what runs agents by both, what looks at everything by round."""
+    """As docs say: what describes recordings by shard, what runs agents by both, what looks at everything by round; the
+    corpus report has none."""
     graph = defs.resolve_asset_graph()
     for key in graph.get_all_asset_keys():
         partitions = graph.get(key).partitions_def
@@ -78,6 +79,8 @@ def test_partitions_are_shard_round_or_both(defs: Definitions) -> None:
         if name in BY_ROUND_AND_SHARD:
             assert isinstance(partitions, MultiPartitionsDefinition)
             assert sorted(partitions.partition_dimension_names) == ["round", "shard"]
+        elif name in WHOLE:
+            assert partitions is None
         else:
             assert getattr(partitions, "name", None) == ("shard" if name in BY_SHARD else "round")
 
@@ -114,8 +117,10 @@ def test_column_lineage_names_real_columns_of_tables_upstream(defs: Definitions)
 def test_every_table_has_a_check_and_those_that_guard_training_data_block(defs: Definitions) -> None:
     """A check's description lists what it promises."""
     graph = defs.resolve_asset_graph()
-    keys = {check.asset_key.path[-1]: graph.get(check) for check in graph.asset_check_keys}
+    keys = {check.asset_key.path[-1]: graph.get(check) for check in graph.asset_check_keys if check.name not in BESIDE}
     assert sorted(keys) == sorted(KEYS) == sorted(CODE_VERSIONS)
+    beside = {check.name: check.asset_key.path[-1] for check in graph.asset_check_keys if check.name in BESIDE}
+    assert beside == {table: asset for table, (asset, _) in BESIDE.items()}
     assert {name for name, node in keys.items() if node.blocking} == BLOCKING
     assert {"takeover_runs", "diagnostics", "robustness", "curated_training_set"} <= BLOCKING
     assert all("\n- " in str(node.description) for node in keys.values())

@@ -39,8 +39,8 @@ def test_the_whole_graph_runs_once_and_a_second_run_does_nothing(project: Projec
     for shard in SHARDS:
         drop(project, f"{shard}.jsonl", shard.encode())
     runs, seen = run(project, rounds)
-    stages_total = 2 * 5 + rounds * (3 + 5)
-    assert runs == 2 + rounds * 2
+    stages_total = 2 * 6 + 1 + rounds * (3 + 5)
+    assert runs == 2 + 1 + rounds * 2
     assert [at.done for at in seen if at.written] == list(range(1, stages_total + 1))
     assert {at.total for at in seen} == {stages_total}
     assert [at.partition for at in seen if at.stage == "takeover_runs" and at.written] == [
@@ -64,7 +64,7 @@ def test_new_bytes_in_one_shard_run_that_shard_and_what_hangs_on_it(project: Pro
     run(project, rounds=1)
     drop(project, "a.jsonl", b"2")
     runs, seen = run(project, rounds=1)
-    assert runs == 3  # a, r000|a, r000
+    assert runs == 4  # a, the corpus, r000|a, r000
     assert {at.partition for at in seen if at.is_skipped} == {"b", "r000|b"}
 
 
@@ -78,7 +78,7 @@ def test_a_lake_without_an_instance_is_recorded_without_working_again(project: P
     calls = dict(stages.calls)
     shutil.rmtree(project.root / "dagster")
     runs, seen = run(project, rounds=1)
-    assert runs == 3
+    assert runs == 4
     assert dict(stages.calls) == calls
     assert not any(at.written.is_new for at in seen if at.written)
 
@@ -93,7 +93,7 @@ def test_a_failing_record_stops_with_the_reason_and_the_next_run_goes_on(project
     drop(project, "kata-expert.jsonl", b"2")
     runs, seen = run(project, rounds=0)
     assert {at.partition for at in seen if at.is_skipped} == {"a"}
-    assert runs == 1
+    assert runs == 2  # the shard, the corpus
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_run_that_was_killed_is_marked_and_done_again(project: Project) -> Non
         job = assemble(project.root).resolve_job_def("corpus_job")
         dead = instance.create_run_for_job(job, tags={"handoff/by": "driver"}, status=DagsterRunStatus.STARTED)
     runs, _ = run(project, rounds=0)
-    assert runs == 1
+    assert runs == 2  # the shard, the corpus
     with open_instance(project.root) as instance:
         ended = instance.get_run_by_id(dead.run_id)
         assert ended is not None
@@ -135,12 +135,12 @@ def test_the_command_prints_stages_and_no_noise_of_the_orchestrator(
     drop(project, "a.jsonl", b"1")
     assert main(["--data", str(project.root), "--rounds", "0"]) == 0
     out, err = capfd.readouterr()
-    assert len(out.splitlines()) == 5
+    assert len(out.splitlines()) == 7
     assert "raw_trajectories a" in out
     assert err == ""
     assert main(["--data", str(project.root), "--rounds", "0"]) == 0
     out, err = capfd.readouterr()
-    assert out == "5 stages were current: nothing to do for them\n"
+    assert out == "7 stages were current: nothing to do for them\n"
     assert err == ""
 
 

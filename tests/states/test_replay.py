@@ -75,20 +75,13 @@ def test_a_read_that_shows_something_else_is_a_divergence_even_if_the_end_matche
 
 
 def test_an_opaque_step_makes_the_state_partial_from_there(repository: Repository, base: str) -> None:
-    """The steps before it stay verified when the end confirms them; the unknown files are listed."""
-    patch = patch_of(repository, base, {"src/pager.py": FIXED, "README.md": b"B pager.\n"})
-    run = recording(fix(), bash("sed -i -E 's/^(A|C) /B /' README.md"), bash("ls"), base=base, patch=patch)
-    done = replay(run, "t_5", repository)
-    assert done.status == "partial" and "README.md" in done.reason
-    assert done.statuses == ("verified", "verified", "partial", "partial")
-
-
-def test_a_script_that_writes_files_is_not_guessed(repository: Repository, base: str) -> None:
-    script = "cat > fix.py <<'EOF'\ntext = open('src/pager.py').read()\nopen('src/pager.py', 'w').write(text[:-1])\nEOF"
-    patch = patch_of(repository, base, {"src/pager.py": FILES["src/pager.py"][:-1]})
-    run = recording(bash(script), bash("python fix.py"), bash("rm fix.py"), base=base, patch=patch)
-    done = replay(run, "t_6", repository)
-    assert done.statuses[2:] == ("partial", "partial") and "src/pager.py" in done.reasons[2]
+    """The unknown files are listed; without an end that confirms them, nothing is."""
+    opaque = bash("sed -i -E 's/^(A|C) /B /' README.md")
+    done = replay(recording(fix(), opaque, bash("ls"), base=base), "t_5", repository)
+    assert done.status == "partial" and "README.md" in done.reason and not done.is_derivable
+    assert done.statuses == ("unverifiable", "unverifiable", "partial", "partial")
+    assert done.opaque[0].step == 2 and done.opaque[0].paths == ("README.md",)
+    assert done.category == "opaque_step" and done.verdict_row()["opaque_steps"] == [2]
 
 
 def test_without_patch_or_read_nothing_is_verified(repository: Repository, base: str) -> None:

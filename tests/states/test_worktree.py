@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,11 @@ import pytest
 from handoff.errors import StateError
 from handoff.states import worktree
 from handoff.states.objects import format_tree, is_safe_name, write_loose
-from handoff.states.repositories import Repository, git_environment
+from handoff.states.repositories import Repositories, Repository, git_environment, run_git
 from handoff.states.worktree import WorkTree, lay_out
 from tests.states.conftest import FILES, commit
+
+Prepare = Callable[[Repository, str, str, Path], Repository]
 
 
 @pytest.fixture(params=["overlay", "copy"])
@@ -58,27 +60,113 @@ def test_the_predecessors_changes_are_uncommitted(laid: WorkTree) -> None:
     assert "+new" in shell(laid, "git diff")
 
 
-def test_no_later_history_is_visible(repository: Repository, base: str, tmp_path: Path, how: str) -> None:
-    """CASES S7: a fix in a later commit, a tag and another branch show nowhere."""
-    later = commit(repository.git_dir, {**FILES, "src/pager.py": b"fixed\n"}, "fix off-by-one in pager", parent=base)
+LATER = "fix off-by-one in pager"
+
+
+def _plain(repository: Repository, base: str, later: str, folder: Path) -> Repository:
     repository.git("tag", "v2", later)
     repository.git("branch", "other", later)
-    with lay_out(repository, base, repository.tree_of(base), tmp_path / "wt") as laid:
-        assert shell(laid, "git log --all --format=%H").split() == [base]
+    repository.git("tag", "-a", "-m", LATER, "v3", later, extra=_PERSON)
+    return repository
+
+
+def _packed(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    _plain(repository, base, later, folder)
+    repository.git("repack", "-adq")
+    repository.git("pack-refs", "--all")
+    repository.git("commit-graph", "write", "--reachable")
+    return repository
+
+
+def _borrowing(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    """The base's own store has no later object; the store that it borrows from has."""
+    run_git("clone", "--quiet", "--shared", "--bare", "--template=", repository.git_dir, folder / "borrowing.git")
+    return Repository(folder / "borrowing.git")
+
+
+def _loosened(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    """No ref holds the fix any more: a reflog, FETCH_HEAD, ORIG_HEAD and dangling objects do."""
+    repository.git("update-ref", "-d", "refs/heads/main")
+    repository.git("update-ref", "refs/heads/main", base)
+    (repository.git_dir / "logs/refs/heads").mkdir(parents=True)
+    for name in ("logs/HEAD", "logs/refs/heads/main"):
+        (repository.git_dir / name).write_text(
+            f"{base} {later} A <a@example.invalid> 1700000000 +0000\tcommit: {LATER}\n"
+        )
+    (repository.git_dir / "FETCH_HEAD").write_text(f"{later}\t\tbranch 'main' of https://example.invalid/o/pager\n")
+    (repository.git_dir / "ORIG_HEAD").write_text(f"{later}\n")
+    return repository
+
+
+def _noted(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    """A note on the base, a replacement of the base by the fix, and the fix in a stash and a remote's branch."""
+    repository.git("notes", "add", "-m", LATER, base, extra=_PERSON)
+    repository.git("replace", base, later)
+    for ref in ("refs/stash", "refs/remotes/origin/main", "refs/pull/7/head"):
+        repository.git("update-ref", ref, later)
+    return repository
+
+
+def _with_worktree(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    repository.git("worktree", "add", "--quiet", folder / "elsewhere", later)
+    return repository
+
+
+def _bundled(repository: Repository, base: str, later: str, folder: Path) -> Repository:
+    repository.git("bundle", "create", repository.git_dir / "all.bundle", "--all")
+    (repository.git_dir / "objects/info").mkdir(exist_ok=True)
+    return repository
+
+
+_PERSON = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+SOURCES = (_plain, _packed, _borrowing, _loosened, _noted, _with_worktree, _bundled)
+
+
+@pytest.mark.parametrize("prepare", SOURCES, ids=lambda prepare: prepare.__name__.strip("_"))
+@pytest.mark.parametrize("is_mirrored", [False, True], ids=["used", "mirrored"])
+def test_no_later_history_is_visible(
+    repository: Repository, base: str, tmp_path: Path, how: str, prepare: Prepare, is_mirrored: bool
+) -> None:
+    """CASES S7: the fix, a later commit, shows nowhere, wherever the source keeps it."""
+    later = commit(repository.git_dir, {**FILES, "src/pager.py": b"fixed\n"}, LATER, parent=base)
+    blob = repository.entry(repository.tree_of(later), "src/pager.py")
+    assert blob is not None
+    store = prepare(repository, base, later, tmp_path)
+    repositories = Repositories(tmp_path / "mirrors", {"o/pager": store.git_dir})
+    if is_mirrored:
+        store = repositories.open("o/pager", base)
+    state = store.write_tree(store.tree_of(base), {"README.md": b"changed\n"})
+    with repositories, store, lay_out(store, base, state, tmp_path / "wt") as laid:
+        assert shell(laid, "git rev-list --all --reflog HEAD").split() == [base]
         for command in (
-            "git tag",
-            "git remote",
-            "git fsck --lost-found",
-            "git stash list",
-            "git for-each-ref refs/remotes",
+            *("git tag", "git remote", "git fsck --lost-found", "git stash list", "git notes list", "git replace -l"),
+            *(
+                "git for-each-ref refs/remotes",
+                "git for-each-ref --count=9 refs/pull",
+                "ls .git/lost-found 2>/dev/null",
+            ),
         ):
             assert shell(laid, command) == "", command
-        assert shell(laid, "git branch --format='%(refname)'") == "refs/heads/main\n"
-        assert "off-by-one" not in shell(laid, "git log --all --reflog; git reflog; cat .git/packed-refs .git/logs/*")
-        assert not (laid.path / ".git/objects/info/alternates").exists()
-        assert "missing" in shell(laid, f"echo {later} | git cat-file --batch-check")
-        blob = repository.entry(repository.tree_of(later), "src/pager.py")
-        assert blob is not None and "missing" in shell(laid, f"echo {blob[1]} | git cat-file --batch-check")
+        assert shell(laid, "git branch -a --format='%(refname)'") == "refs/heads/main\n"
+        assert shell(laid, "git worktree list").split() == [str(laid.path), base[:7], "[main]"]
+        for name in (
+            "FETCH_HEAD",
+            "ORIG_HEAD",
+            "objects/info/alternates",
+            "shallow",
+            "packed-refs",
+            "logs",
+            "worktrees",
+        ):
+            assert not (laid.path / ".git" / name).exists(), name
+        for id_ in (later, blob[1], store.tree_of(later) if store.has(later) else later):
+            assert shell(laid, f"git cat-file -t {id_}").startswith("fatal"), id_
+        here = shell(laid, "git cat-file --batch-all-objects --batch-check='%(objectname)'").split()
+        ancestors = repository.git("rev-list", "--objects", "--no-object-names", base).decode().split()
+        assert sorted(here) == sorted(ancestors)
+        every = b"".join(file.read_bytes() for file in laid.path.rglob("*") if file.is_file())
+        for secret in (LATER.encode(), later.encode(), bytes.fromhex(later), str(tmp_path / "mirrors").encode()):
+            assert secret not in every
 
 
 def test_what_the_successor_leaves_is_stored(laid: WorkTree, repository: Repository, base: str) -> None:

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from handoff.actions.operations import Install, Opaque, Operation, Run
 from handoff.actions.programs.call import Call, listed, plain
-from handoff.actions.programs.runners import A_LINT, A_TEST, FORMATTERS, LINTERS, RUNNERS, chosen, test_name, validated
+from handoff.actions.programs.runners import (
+    A_LINT,
+    A_TEST,
+    FORMATTERS,
+    LINTERS,
+    RUNNERS,
+    chosen,
+    rewrites,
+    test_name,
+    validated,
+)
 
 MANAGERS = listed(
     """
@@ -64,6 +74,9 @@ def _from(call: Call, text: str) -> Call:
 def _validation(call: Call, verb: str, rest: list[str], *, is_script: bool) -> list[Operation]:
     """Tests, builds and linters by the verb's name; nothing for other verbs."""
     name, texts = call.name, call.arguments
+    if (is_script or verb in _LINTS or A_LINT.fullmatch(verb)) and rewrites(verb, texts):
+        is_generator = verb.startswith("gen")
+        return [Opaque(reason=f"{name} {verb}", paths=() if is_generator else (".",))]
     if verb == "nextest":
         verb, rest = "test", [text for text in rest if text not in ("run", "r")]
     if verb in _BUILDS or (verb == "check" and name in ("cargo", "deno")):
@@ -84,8 +97,7 @@ def _validation(call: Call, verb: str, rest: list[str], *, is_script: bool) -> l
 
 def _script(call: Call, verb: str) -> list[Operation]:
     """A script of the manifest; only its name tells what it may do."""
-    made: list[Operation] = [Run(target=f"{call.name} {verb}")]
-    return [*made, Opaque(reason=f"{call.name} {verb}", is_possible=True)] if verb.startswith("gen") else made
+    return [Run(target=f"{call.name} {verb}")]
 
 
 def _subcommand(call: Call, verb: str, rest: list[str]) -> list[Operation]:

@@ -205,6 +205,23 @@ BUILDERS = listed(
 _BUILD_VALUED = frozenset(("-C", "-f", "-o", "-B", "-S", "-G", "-j", "-I", "-L", "-D", "--target", "--build"))
 A_TEST = re.compile(r"(?:unit|integration|e2e|all|run)?[-_:]?(?:tests?|check|spec)(?:[-_:.\d].*)?", re.S)
 A_LINT = re.compile(r"(?:lint|typecheck|type-check|check-types|tslint|eslint|flake8|mypy)(?:[-_:].*)?", re.S)
+A_REWRITE = re.compile(
+    r"(?:.*[-_:.])?(?:fix|fixes|fmt|format|formatted|prettier|write|rewrite|codegen|gen|generate|autofix)(?:[-_:.].*)?",
+    re.S,
+)
+"""Names of scripts and targets that change files."""
+_A_CHECK = re.compile(r"(?:.*[-_:.])?(?:check|verify|test|tests|dry-run|ci|diff)(?:[-_:.].*)?", re.S)
+
+
+def rewrites(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a script or target of this name changes files, as its name has it; a check of the same name does not."""
+    if "--check" in arguments or "--dry-run" in arguments:
+        return False
+    if any(text in ("--fix", "--write", "--fix-only") for text in arguments):
+        return True
+    return A_REWRITE.fullmatch(name) is not None and _A_CHECK.fullmatch(name) is None
+
+
 _COMPILERS = listed("gcc g++ cc c++ clang clang++ rustc javac")
 
 
@@ -215,6 +232,8 @@ def build(call: Call) -> list[Operation]:
         return [Run(target=name)]
     names = [text for text in call.plain(_BUILD_VALUED) if "=" not in text]
     target = " ".join([name, *(map(call.path, names) if name in _COMPILERS else names)])
+    if name not in _COMPILERS and any(rewrites(text, ()) for text in names):
+        return [Opaque(reason=target)]
     if name not in _COMPILERS and any(A_TEST.fullmatch(text) for text in names):
         return [validated(call, "test", target, name)]
     if name not in _COMPILERS and any(A_LINT.fullmatch(text) for text in names):

@@ -1,0 +1,103 @@
+"""What a user's instance files say about the runs of a shard, and keeping their answers sealed.
+
+The recording is believed: a repository or base commit that it names, and that can be had, is used whatever an instance
+says, and the contradiction is stated as evidence of the run's base. An instance helps where the recording is silent,
+or names a commit that no repository has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from handoff import corpus
+from handoff.errors import RecordError
+from handoff.project import Project
+from handoff.states.answers import write_answers
+from handoff.states.base import Base
+from handoff.states.instances import NONE, Instance, Read, contradiction, named_base, read_answers, read_instances
+from handoff.states.repository import Repository
+from handoff.states.verdict import Replay
+
+
+class Known:
+    """The instances of a shard's runs, by trajectory id.
+
+    ``heads``: rows of ``raw_trajectories`` with ``trajectory_id``, ``task_id``, ``repo`` and ``base_commit``. ``repo``:
+    where runs worked for which neither a recording nor an instance names a repository.
+    """
+
+    def __init__(self, heads: Sequence[Mapping[str, Any]], read: Read, repo: str | None = None) -> None:
+        self.problems: tuple[RecordError, ...] = read.problems
+        self._repo = repo
+        self._heads = {head["trajectory_id"]: head for head in heads}
+        self._instances: dict[str, Instance] = {
+            head["trajectory_id"]: read.by_id[head["task_id"]] for head in heads if head["task_id"] in read.by_id
+        }
+
+    def counted(self) -> tuple[int, int]:
+        """Runs that have an instance, and all runs."""
+        return len(self._instances), len(self._heads)
+
+    def ids(self) -> list[str]:
+        """Ids of the instances in use, sorted."""
+        return sorted({instance.instance_id for instance in self._instances.values()})
+
+    def repo(self, trajectory_id: str) -> str | None:
+        """The repository of a run: as recorded, else as its instance says, else as the user says of the shard."""
+        instance = self._instances.get(trajectory_id)
+        recorded: str | None = self._heads[trajectory_id]["repo"]
+        return recorded or (instance.repo if instance else None) or self._repo
+
+    def base(self, trajectory_id: str) -> Base | None:
+        """The base commit that a run's instance names."""
+        instance = self._instances.get(trajectory_id)
+        return named_base(instance, self._heads[trajectory_id]["repo"]) if instance else None
+
+    def base_for(self, trajectory_id: str, repository: Repository) -> str | None:
+        """The instance's base commit where it is to be used: the recording names none that ``repository`` has."""
+        recorded, named = self._heads[trajectory_id]["base_commit"], self.base(trajectory_id)
+        if named is None or (recorded and repository.has(recorded)) or not repository.has(named.commit):
+            return None
+        return named.commit
+
+    def stated(self, replay: Replay, given: str | None) -> Replay:
+        """A replay that says who named its repository and base commit, if it was not the recording.
+
+        ``given``: what ``base_for`` gave.
+        """
+        instance, head = self._instances.get(replay.trajectory_id), self._heads[replay.trajectory_id]
+        named = self.base(replay.trajectory_id) if given else None
+        parts = [named.evidence if named else replay.base_evidence]
+        if instance is not None:
+            parts.append(contradiction(instance, head["repo"], head["base_commit"]) or "")
+        if head["repo"] is None and replay.repo is not None and (instance is None or instance.repo is None):
+            parts.append("repository named by the user")
+        return msgspec.structs.replace(replay, base_evidence="; ".join(part for part in parts if part))
+
+
+def known_instances(project: Project, shard: str, heads: Sequence[Mapping[str, Any]]) -> Known:
+    """The instances of a shard's runs. ``InputError``: a file of the settings is missing."""
+    wanted = {head["task_id"] for head in heads if head["task_id"]}
+    files = project.instance_files(shard)
+    return Known(heads, read_instances(files, wanted) if files and wanted else NONE, project.shard(shard).repo)
+
+
+def instances_of(project: Project, shard: str) -> Known | None:
+    """``known_instances`` of a shard in the lake; ``None`` when no file explains any."""
+    heads = project.lake.rows("raw_trajectories", ["trajectory_id", "task_id", "repo", "base_commit"], shard=shard)
+    return known_instances(project, shard, heads) if project.instance_files(shard) else None
+
+
+def instances_version(project: Project, shard: str) -> str:
+    """What the user says about a shard's runs: a hash of the instance files by content, and the shard's repository."""
+    files = project.instance_files(shard)
+    return f"{corpus.fingerprint(files) if files else ''} {project.shard(shard).repo or ''}".strip()
+
+
+def seal_answers(project: Project, shard: str, known: Known) -> None:
+    """Keep the answers of the instances in use where only judges read."""
+    ids = known.ids()
+    write_answers(project.sealed, shard, read_answers(project.instance_files(shard), ids) if ids else {})

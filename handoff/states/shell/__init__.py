@@ -1,0 +1,180 @@
+"""Shell lines carried out on the state of a repository, without running anything (``docs/science.md §2``).
+
+``syntax`` reads a line, ``machine`` carries it out on ``Effects`` with ``disk`` and ``words``; ``programs``,
+``printing``, ``git`` and ``inline`` are the programs it knows exactly. What it cannot carry out falls back to the static reading of
+``actions.lines``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from handoff.actions import Install, Opaque, Run, Validate, changed_paths
+from handoff.actions.lines import interpret_line
+from handoff.actions.paths import Context
+from handoff.states.editors import Misfit, Unknowable
+from handoff.states.effects import Effects, Snapshot
+from handoff.states.shell import git, inline, printing, programs
+from handoff.states.shell.machine import Leave, Machine, Oracle, Sink, Status, Streams, changed_since
+from handoff.states.shell.syntax import Beyond, Script, read_line
+from handoff.trajectory import Observation
+
+__all__ = ["Ran", "run_line"]
+
+_PROGRAMS = {**printing.PROGRAMS, **programs.PROGRAMS, **inline.PROGRAMS, **git.PROGRAMS}
+_CHANGING = programs.PROGRAMS.keys() - {"sed", "gsed"}  # the words of sed are no files alone
+_MOST_WAYS = 24
+_KILLED = frozenset((-1, 124, 130, 137, 143))
+"""Exit codes of lines that were stopped."""
+
+
+_GIT = re.compile(r"\bgit\s(?!(?:-\S+\s+)*(?:status|log|diff|show|grep|blame|ls-files|rev-parse|branch)\b)")
+
+
+class Ran(NamedTuple):
+    """What a line did beside its changes. ``suspicion``: why it may have changed files that nothing names."""
+
+    has_run_programs: bool = False
+    suspicion: str | None = None
+    is_opaque: bool = False
+    """Whether it ran a program that changes files in a way that is not derived."""
+
+
+class _Way(NamedTuple):
+    """One way that a line may have gone."""
+
+    state: Snapshot
+    status: Status
+    ran: Ran
+    asked: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def run_line(effects: Effects, line: str, context: Context, observation: Observation) -> Ran:
+    """Carry a line out. ``context``: before it. ``Misfit``: the recording says that it applied a patch, which does not
+    fit; nothing of the line is then carried out."""
+    before = effects.snapshot()
+    try:
+        script = read_line(line)
+        ways = _ways(effects, script, context, observation)
+    except (Beyond, RecursionError):
+        ran = _static(effects, line, context)
+        _hear(effects, line, ran, observation)
+        return ran
+    code = observation.exit_code
+    fitting = [way for way in ways if code is None or code in _KILLED or way.status in (None, code == 0)]
+    if not fitting:  # it did not go as derived: what it may have touched is not known
+        fitting, reason = ways, f"the recorded exit code {code} is not the derived one"
+        effects.go_back(fitting[0].state)
+        for way in ways:
+            _blur(effects, way, reason)
+        for path in changed_since(effects, before):
+            effects.forget_place(path, reason)
+        missing = [path for way in ways for path in way.missing]
+        for path in missing:
+            effects.forget_place(path, reason)
+        if code == 0 and missing and len(ways) == 1:
+            raise Misfit("the line succeeded, and a file that it needs does not exist", missing[0])
+    else:
+        effects.go_back(fitting[0].state)
+        for way in fitting[1:]:
+            _blur(effects, way, f"it hangs on whether {way.asked[-1] if way.asked else 'a command'!r} succeeded")
+    suspicions = [way.ran.suspicion for way in fitting if way.ran.suspicion]
+    ran = Ran(
+        any(way.ran.has_run_programs for way in fitting),
+        suspicions[0] if suspicions else None,
+        any(way.ran.is_opaque for way in fitting),
+    )
+    _hear(effects, line, ran, observation)
+    effects.has_run_programs = effects.has_run_programs or ran.has_run_programs or bool(ran.suspicion)
+    return ran
+
+
+_CHANGED = re.compile(
+    r"\bFixed [1-9]\d{0,6} (?:files?|errors?)\b|^[1-9]\d{0,6} files? (?:re)?formatted\b|^reformatted \S|"
+    r"\bFormatted [1-9]\d{0,6} files?\b|files were modified by this hook|\([1-9]\d{0,6} fixed\b",
+    re.M,
+)
+"""What formatters and hooks print when they have changed files."""
+
+
+def _hear(effects: Effects, line: str, ran: Ran, observation: Observation) -> None:
+    """A program that says that it changed files did so, whatever its name."""
+    if ran.is_opaque or not (ran.has_run_programs or "commit" in line):
+        return
+    if found := _CHANGED.search(observation.text):
+        effects.forget(f"the output says that files were changed: {found[0].strip()!r}", ())
+
+
+def _ways(effects: Effects, script: Script, context: Context, observation: Observation) -> list[_Way]:
+    """Every way that the line may have gone, the one where all went well first. The state is as before."""
+    before = effects.snapshot()
+    oracle = Oracle()
+    found: list[_Way] = []
+    misfit: Misfit | None = None
+    try:
+        while True:
+            machine = Machine(
+                effects,
+                context,
+                oracle,
+                _PROGRAMS,
+                _CHANGING,
+                observation.text,
+                is_bash=context.shell_persists,
+                was_killed=observation.exit_code in _KILLED,
+            )
+            try:
+                status = machine.script(script, Streams(None, Sink(), Sink()))
+            except Leave as leave:
+                status = leave.args[0]
+            ran = Ran(machine.has_run_programs, machine.suspicion, machine.is_opaque)
+            found.append(_Way(effects.snapshot(), status, ran, tuple(oracle.asked), tuple(machine.missing)))
+            misfit = misfit or machine.misfit
+            effects.go_back(before)
+            if len(found) == _MOST_WAYS:
+                raise Beyond("a line that may go too many ways")
+            if not oracle.next_way():
+                break
+    except (Beyond, RecursionError):
+        effects.go_back(before)
+        raise
+    if misfit is not None and len(found) == 1 and observation.exit_code in (None, 0):
+        raise misfit
+    return found
+
+
+def _blur(effects: Effects, way: _Way, reason: str) -> None:
+    """What another way leaves differently is not known."""
+    for path in changed_since(effects, way.state):
+        here = effects.files.get(path)
+        there = way.state.files.get(path, effects.files.base(path))
+        has_one_mode = here is not None and there is not None and here[0] == there[0]
+        effects.forget_place(path, reason, with_mode=not has_one_mode)
+    outside = way.state.outside
+    for path in sorted(effects.outside.keys() | outside.keys()):
+        if path not in effects.outside or path not in outside or effects.outside[path] != outside[path]:
+            effects.outside.pop(path, None)
+    if not effects.versions.same_as(way.state.versions):
+        effects.versions.lose(reason)
+
+
+def _static(effects: Effects, line: str, context: Context) -> Ran:
+    """The line as its static reading has it, each operation once and in order."""
+    has_run_programs, suspicion, is_opaque = False, None, False
+    if _GIT.search(line):
+        effects.versions.lose("git in a line that is not carried out")
+    for operation in interpret_line(line, context)[0]:
+        has_run_programs = has_run_programs or isinstance(operation, Run | Validate | Install)
+        is_opaque = is_opaque or (isinstance(operation, Opaque) and not operation.is_possible)
+        if isinstance(operation, Opaque) and operation.is_possible:
+            suspicion = suspicion or operation.reason
+            if operation.paths:
+                effects.forget(operation.reason, operation.paths)
+        try:
+            effects.carry_out(operation)
+        except (Misfit, Unknowable) as problem:
+            effects.forget(str(problem.args[0]), changed_paths(operation) or (".",))
+    effects.has_run_programs = effects.has_run_programs or has_run_programs or suspicion is not None
+    return Ran(has_run_programs, suspicion, is_opaque)

@@ -1,0 +1,274 @@
+"""Values of the small programs that ``inline`` interprets: what may be done with them, and how much of it.
+
+Nothing here reaches beyond texts, numbers, lists and dictionaries. Everything has a limit: the code is hostile until
+shown otherwise.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections.abc import Mapping, Sized
+from typing import Any, NamedTuple, TypeVar
+
+_LONGEST = 8_000_000
+_MOST_WORK = 50_000_000
+"""Steps that matching a pattern may cost."""
+
+
+class NotUnderstood(Exception):
+    """The program does something that is not interpreted here."""
+
+
+class Failed(Exception):
+    """The program ends with an error of its own."""
+
+
+class PathValue(NamedTuple):
+    """A ``pathlib.Path``."""
+
+    text: str
+
+    @staticmethod
+    def joined(parts: tuple[Any, ...]) -> PathValue:
+        """The path of several parts."""
+        texts = [part.text if isinstance(part, PathValue) else part for part in parts]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise NotUnderstood
+        joined = posixpath.join(*texts)
+        parts_kept = [part for part in joined.split("/") if part not in ("", ".")]
+        return PathValue(("/" if joined.startswith("/") else "") + "/".join(parts_kept) or ".")
+
+
+MODULES = frozenset(("re", "sys", "os", "os.path", "io", "pathlib", "json", "shutil"))
+"""Modules that may be imported."""
+_FLAGS = {"I": re.I, "M": re.M, "S": re.S, "X": re.X, "IGNORECASE": re.I, "MULTILINE": re.M, "DOTALL": re.S}
+_T = TypeVar("_T")
+
+
+def checked(text: _T) -> _T:
+    """A text that is not too long."""
+    if isinstance(text, Sized) and len(text) > _LONGEST:
+        raise NotUnderstood
+    return text
+
+
+def plain(value: Any) -> Any:
+    """A value whose printed form is the same in any Python."""
+    if value is None or isinstance(value, str | bytes | bool):
+        return value
+    if isinstance(value, int):
+        if abs(value) > 10**18:
+            raise NotUnderstood
+        return value
+    if isinstance(value, PathValue):
+        return value.text
+    if isinstance(value, list):
+        return [_inner(item) for item in value]
+    if isinstance(value, tuple) and value[:1] not in (("module",), ("function",), ("value",)):
+        return tuple(_inner(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _inner(item) for key, item in value.items()}
+    raise NotUnderstood
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, PathValue):
+        raise NotUnderstood
+    return plain(value)
+
+
+def binary(op: ast.operator, a: Any, b: Any) -> Any:
+    """``a op b``."""
+    match op:
+        case ast.Add() if type(a) is type(b) and isinstance(a, str | bytes | list | tuple):
+            return checked(a + b)
+        case ast.Add() if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        case ast.Sub() if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        case ast.Mult() if isinstance(a, str | list) and isinstance(b, int) and len(a) * b < _LONGEST:
+            return a * b
+        case ast.Mult() if isinstance(a, int) and isinstance(b, int) and max(abs(a), abs(b)) < 10**9:
+            return a * b
+        case ast.FloorDiv() | ast.Mod() if isinstance(a, int) and isinstance(b, int) and b:
+            return a // b if isinstance(op, ast.FloorDiv) else a % b
+        case ast.BitOr() if isinstance(a, int) and isinstance(b, int):
+            return a | b
+        case ast.Div() if isinstance(a, PathValue) and isinstance(b, str | PathValue):
+            return PathValue.joined((a, b))
+        case ast.Mod() if isinstance(a, str):
+            return _percent(a, b)
+        case _:
+            raise NotUnderstood
+
+
+def _percent(form: str, values: Any) -> str:
+    if re.search(r"%(?![sd%])", form):
+        raise NotUnderstood
+    try:
+        return checked(str(form % plain(values)))
+    except (TypeError, ValueError) as error:
+        raise Failed from error
+
+
+def compare(op: ast.cmpop, a: Any, b: Any) -> bool:
+    """``a op b`` for comparisons."""
+    try:
+        match op:
+            case ast.Eq():
+                return bool(a == b)
+            case ast.NotEq():
+                return bool(a != b)
+            case ast.Is():
+                return a is b if a is None or b is None or isinstance(b, bool) else _beyond()
+            case ast.IsNot():
+                return a is not b if a is None or b is None or isinstance(b, bool) else _beyond()
+            case ast.In():
+                return bool(a in b) if isinstance(b, str | bytes | list | tuple | dict) else _beyond()
+            case ast.NotIn():
+                return bool(a not in b) if isinstance(b, str | bytes | list | tuple | dict) else _beyond()
+            case ast.Lt():
+                return bool(a < b)
+            case ast.LtE():
+                return bool(a <= b)
+            case ast.Gt():
+                return bool(a > b)
+            case ast.GtE():
+                return bool(a >= b)
+            case _:
+                raise NotUnderstood
+    except TypeError as error:
+        raise Failed from error
+
+
+def _beyond() -> bool:
+    raise NotUnderstood
+
+
+def formatted(value: Any, conversion: int, spec: str) -> str:
+    """One part of an f-string."""
+    if spec and (not re.fullmatch(r"[<>^]?\d{0,3}[sd]?", spec) or not isinstance(value, str | int)):
+        raise NotUnderstood
+    found = plain(value)
+    if conversion == ord("r"):
+        found = repr(found)
+    elif conversion not in (-1, ord("s")):
+        raise NotUnderstood
+    try:
+        return format(found, spec) if spec else str(found)
+    except (TypeError, ValueError) as error:
+        raise Failed from error
+
+
+def attribute(holder: Any, name: str) -> Any:
+    """``holder.name``, where it is no method."""
+    if isinstance(holder, tuple) and holder[:1] == ("module",):
+        if holder[1] == "re" and name in _FLAGS:
+            return int(_FLAGS[name])
+        if holder[1] == "sys" and name in ("stdout", "stderr"):
+            return ("value", f"sys.{name}")
+        if holder[1] == "os" and name == "path":
+            return ("module", "os.path")
+        if holder[1] == "os" and name == "sep":
+            return "/"
+        if f"{holder[1]}.{name}" in ("pathlib.Path", "re.sub", "os.path.join"):
+            return ("function", f"{holder[1]}.{name}")
+        raise NotUnderstood
+    if isinstance(holder, PathValue):
+        path = holder.text
+        base = path.rsplit("/", 1)[-1]
+        stem, dot, suffix = base.rpartition(".")
+        match name:
+            case "name":
+                return base
+            case "suffix":
+                return f".{suffix}" if dot and stem else ""
+            case "stem":
+                return stem if dot and stem else base
+            case "parent":
+                return PathValue(posixpath.dirname(path) or ".")
+    raise NotUnderstood
+
+
+_TEXT_METHODS = frozenset(
+    (
+        *("replace", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "startswith", "endswith", "find"),
+        *("rfind", "index", "rindex", "count", "partition", "rpartition", "removeprefix", "removesuffix", "join"),
+        *("upper", "lower", "encode", "decode", "title", "capitalize", "isspace", "isdigit", "isupper", "islower"),
+    )
+)
+_LIST_METHODS = frozenset(("append", "insert", "index", "pop", "extend", "remove", "reverse", "copy", "count"))
+_DICT_METHODS = frozenset(("get", "keys", "values", "items", "pop", "setdefault", "update"))
+_MATCH_METHODS = frozenset(("group", "groups", "start", "end", "span"))
+
+
+def call_method(holder: Any, name: str, given: list[Any], named: Mapping[str, Any]) -> Any:
+    """``holder.name(…)`` of a text, a list, a dictionary or a match."""
+    if any(isinstance(item, tuple) and item[:1] in (("function",), ("module",)) for item in given):
+        raise NotUnderstood
+    if isinstance(holder, str | bytes):
+        if name not in _TEXT_METHODS or not named.keys() <= {"keepends", "maxsplit"}:
+            raise NotUnderstood
+        if name in ("encode", "decode") and given not in ([], ["utf-8"], ["utf8"]):
+            raise NotUnderstood
+        if name == "replace":
+            _check_growth(holder, given)
+    elif isinstance(holder, list):
+        if name not in _LIST_METHODS or named or len(holder) > 100_000:
+            raise NotUnderstood
+    elif isinstance(holder, dict):
+        if name not in _DICT_METHODS or named or len(holder) > 100_000:
+            raise NotUnderstood
+    elif isinstance(holder, re.Match):
+        if name not in _MATCH_METHODS or named:
+            raise NotUnderstood
+    else:
+        raise NotUnderstood
+    try:
+        found = getattr(holder, name)(*given, **named)
+    except (ValueError, IndexError, KeyError, UnicodeError) as error:
+        raise Failed from error
+    except (TypeError, AttributeError) as error:
+        raise Failed from error
+    if isinstance(found, str | bytes):
+        return checked(found)
+    return list(found) if isinstance(holder, dict) and name in ("keys", "values", "items") else found
+
+
+def _check_growth(text: Any, given: list[Any]) -> None:
+    if len(given) < 2 or type(given[0]) is not type(text) or type(given[1]) is not type(text):
+        raise Failed
+    times = text.count(given[0]) if given[0] else len(text) + 1
+    if len(text) + times * len(given[1]) > _LONGEST:
+        raise NotUnderstood
+
+
+_NESTED = re.compile(r"\)(?:[*+]|\{\d*,)")
+_UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\})")
+
+
+def safe_pattern(pattern: Any, text: Any, flags: int) -> re.Pattern[Any]:
+    """A compiled pattern whose matching cannot take long on ``text``."""
+    if isinstance(pattern, re.Pattern):
+        source, flags = pattern.pattern, pattern.flags & (re.I | re.M | re.S | re.X)
+    else:
+        source = pattern
+    if not isinstance(source, str | bytes) or type(source) is not type(text) or not isinstance(flags, int):
+        raise NotUnderstood
+    shown = source if isinstance(source, str) else source.decode("latin-1")
+    if len(shown) > 5_000 or _NESTED.search(shown) or re.search(r"\\[1-9]|\(\?P=|\(\?<|\(\?\(", shown):
+        raise NotUnderstood
+    repeats = len(_UNBOUNDED.findall(shown))
+    crosses = bool(flags & re.S) or "(?s" in shown or re.search(r"\[\^|\\[sSWD]", shown) is not None or "\\n" in shown
+    lines = text.split("\n") if isinstance(text, str) else text.split(b"\n")
+    reach = len(text) if crosses else max(map(len, lines))
+    if (len(text) + 1) * max(reach, 1) ** min(repeats, 6) > _MOST_WORK:
+        raise NotUnderstood
+    try:
+        return re.compile(source, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Failed from error

@@ -1,0 +1,182 @@
+"""What a replay found: one verdict per step and one on the run, and what led to them (``docs/science.md §2``).
+
+How a verdict is reached is in ``replay`` and ``evidence``; here is only its form, and its rows in tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+Status: TypeAlias = Literal["verified", "divergent", "partial", "unverifiable"]
+"""The verdict on a step or a run."""
+
+Category: TypeAlias = Literal[
+    "verified",
+    "no_repository",
+    "no_base",
+    "edit_misfit",
+    "read_mismatch",
+    "patch_mismatch",
+    "opaque_step",
+    "not_told",
+    "unconfirmed",
+    "no_evidence",
+]
+"""Why a run has its verdict. Divergent: ``edit_misfit`` (a recorded edit does not fit the file), ``read_mismatch``
+(the recording shows another file), ``patch_mismatch`` (the end is not the recorded patch). Partial: ``opaque_step`` (an
+effect that cannot be derived), ``not_told`` (nothing says whether an edit was carried out), ``unconfirmed`` (no
+evidence for some file). Unverifiable: ``no_repository``, ``no_base``, ``no_evidence``."""
+
+How: TypeAlias = Literal["read", "diff", "patch", "rerun"]
+"""Where an underivable content was taken from: a later full read, a later ``git diff``, the final patch, or the step
+executed again and held against its recorded answer."""
+
+
+class Divergence(NamedTuple):
+    """A contradiction between the replay and the recording."""
+
+    step: int
+    """The step whose result is wrong: the last one that changed the file (0: the base itself)."""
+    path: str
+    problem: str
+    seen_at: int = 0
+    """The step where the recording shows it; n for the final patch."""
+    category: Category = "read_mismatch"
+    hunk: str = ""
+    """A short unified diff from what was derived to what the recording shows; empty where there is no text."""
+
+
+class OpaqueStep(NamedTuple):
+    """A step whose effect on files cannot be derived from the recording."""
+
+    step: int
+    reason: str
+    paths: tuple[str, ...] = ()
+    """Files it may have touched, sorted; empty: any file."""
+
+
+class Recovery(NamedTuple):
+    """A file that became known again."""
+
+    step: int
+    """The first step whose state holds the content."""
+    path: str
+    how: How
+    at: int
+    """The step that shows it; n for the final patch."""
+
+
+class StepState(NamedTuple):
+    """One step's verdict and where its tree is: position in the trajectory's chain of distinct states."""
+
+    position: int
+    status: Status
+    reason: str
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """One trajectory's states. ``commits`` and ``trees`` are by step, 0 to n; ``None`` where there is no state."""
+
+    trajectory_id: str
+    format: str
+    repo: str | None
+    base: str | None
+    base_evidence: str = ""
+    """How the base commit is known; empty when it is not."""
+    status: Status
+    """The verdict on the whole run."""
+    category: Category
+    """Why, in one word."""
+    reason: str
+    commits: tuple[str | None, ...]
+    trees: tuple[str | None, ...]
+    statuses: tuple[Status, ...]
+    reasons: tuple[str, ...]
+    divergence: Divergence | None = None
+    is_derivable: bool = False
+    """Whether the effect of every step follows from the recording's text alone."""
+    opaque: tuple[OpaqueStep, ...] = ()
+    """Steps of which that is not so, in order."""
+    recoveries: tuple[Recovery, ...] = ()
+    """Files of theirs that other evidence tells, in order of steps."""
+    checkpoints: int = 0
+    """Texts of files in the recording that agree with the state."""
+    checked_steps: tuple[int, ...] = ()
+    """The step of each of them, in the order in which they were met."""
+    full_reads: int = 0
+    """How many of those determine a whole file."""
+    submodules: int = 0
+    """Submodules of the base, whose content a state does not hold."""
+    lfs_pointers: int = 0
+    """Files of the base that only point to large-file storage."""
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Rows of table ``repository_states``, step 0 first."""
+        for step, (commit, tree, status, reason) in enumerate(
+            zip(self.commits, self.trees, self.statuses, self.reasons, strict=True)
+        ):
+            yield {
+                "trajectory_id": self.trajectory_id,
+                "step": step,
+                "repo": self.repo,
+                "commit": commit,
+                "tree": tree,
+                "status": status,
+                "reason": reason,
+            }
+
+    def verdict_row(self) -> dict[str, Any]:
+        """The run's row of table ``state_verdicts``. Step 0 counts among the steps of each verdict."""
+        counts = Counter(self.statuses)
+        found = self.divergence
+        return {
+            "trajectory_id": self.trajectory_id,
+            "format": self.format,
+            "repo": self.repo,
+            "base": self.base,
+            "base_evidence": self.base_evidence or None,
+            "status": self.status,
+            "category": self.category,
+            "reason": self.reason,
+            "step": found.step if found else None,
+            "path": found.path if found else None,
+            "hunk": (found.hunk or None) if found else None,
+            "seen_at": found.seen_at if found else None,
+            "checkpoints": self.checkpoints,
+            "checked_steps": list(self.checked_steps),
+            "full_reads": self.full_reads,
+            "is_derivable": self.is_derivable,
+            "opaque_steps": sorted({item.step for item in self.opaque}),
+            "recoveries": [item._asdict() for item in self.recoveries],
+            "verified_steps": counts["verified"],
+            "partial_steps": counts["partial"],
+            "divergent_steps": counts["divergent"],
+            "unverifiable_steps": counts["unverifiable"],
+            "submodules": self.submodules,
+            "lfs_pointers": self.lfs_pointers,
+        }
+
+
+def unverifiable(
+    trajectory_id: str, format: str, repo: str | None, steps: int, category: Category, reason: str
+) -> Replay:
+    """The replay of a run of ``steps`` steps that could not be begun: ``no_repository`` or ``no_base``."""
+    nothing = (None,) * (steps + 1)
+    status: Status = "unverifiable"
+    return Replay(
+        trajectory_id=trajectory_id,
+        format=format,
+        repo=repo,
+        base=None,
+        status=status,
+        category=category,
+        reason=reason,
+        commits=nothing,
+        trees=nothing,
+        statuses=(status,) * (steps + 1),
+        reasons=(reason,) * (steps + 1),
+    )
