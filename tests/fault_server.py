@@ -155,6 +155,7 @@ class FaultServer:
                 pass
 
             def do_GET(self) -> None:
+                owner.headers.append({k.lower(): v for k, v in self.headers.items()})
                 reply(self, 200, json.dumps({"data": [{"id": name} for name in models]}).encode())
 
             def do_POST(self) -> None:

@@ -1,8 +1,9 @@
 """The one narrow seam to the outside: one attempt over the ``openai`` SDK, from request to bytes.
 
 Nothing is retried here and nothing understood (``client.py``). Here is what keeps a bad server from hurting: a body is
-read up to a bound and a moment, whatever its status, and the key is cut out of whatever comes back. Answers are asked
-for whole, not streamed: usage then always comes with them, and half an answer can never be taken for one.
+read up to a bound and a moment, whatever its status, and the key is cut out of whatever comes back. And what keeps the
+user's secrets: the SDK looks up keys, names and headers of its own in the environment, and none of them is sent.
+Answers are asked for whole, not streamed: usage then always comes with them, and half of one is never taken for one.
 """
 
 from __future__ import annotations
@@ -152,11 +153,11 @@ class SdkTransport:
                 import openai
 
                 self._client = openai.OpenAI(
-                    api_key=lambda: key_of(self._endpoint, self._environment),
+                    api_key="none",  # the key is put in at each call, see below
                     base_url=self._endpoint.base_url,
                     timeout=self._endpoint.timeout_s,
                     max_retries=0,
-                    http_client=_bounded(self._endpoint, self._thread),
+                    http_client=_bounded(self._endpoint, self._environment, self._thread),
                 )
             return self._client
 
@@ -165,14 +166,19 @@ def _without(key: str, text: str) -> str:
     return text.replace(key, KEY_MARK) if len(key) > 7 else text
 
 
-def _bounded(endpoint: Endpoint, thread: threading.local) -> openai.DefaultHttpxClient:
-    """The SDK's own HTTP client, reading a body up to a bound and a moment. ``thread`` is told that one began."""
+def _bounded(endpoint: Endpoint, environment: Mapping[str, str], thread: threading.local) -> openai.DefaultHttpxClient:
+    """The SDK's own HTTP client, sending no header but the few that are needed, and the key of this endpoint; reading a
+    body up to a bound and a moment. ``thread`` is told that one began."""
     import openai
 
     limit = endpoint.answer_kb << 10
 
     class Bounded(openai.DefaultHttpxClient):
         def send(self, request: Any, **options: Any) -> Any:
+            own = {name: value for name, value in request.headers.items() if name.lower() not in _SENT}
+            for name in own:
+                del request.headers[name]
+            request.headers["Authorization"] = f"Bearer {key_of(endpoint, environment)}"
             end = time.monotonic() + endpoint.timeout_s
             response = super().send(request, **{**options, "stream": True})
             thread.is_answer = response.status_code == 200
@@ -188,6 +194,7 @@ def _bounded(endpoint: Endpoint, thread: threading.local) -> openai.DefaultHttpx
                         raise Lost(f"no whole answer within {endpoint.timeout_s:g} s", is_answer=True)
             finally:
                 response.close()
+            request.headers.update(own)  # the SDK finds its own marks again
             headers = [(k, v) for k, v in response.headers.items() if k.lower() not in _OF_THE_BODY]
             return type(response)(response.status_code, headers=headers, content=bytes(data), request=request)
 
@@ -197,5 +204,19 @@ def _bounded(endpoint: Endpoint, thread: threading.local) -> openai.DefaultHttpx
     )
 
 
+_SENT = frozenset(
+    (
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "idempotency-key",
+        "transfer-encoding",
+        "user-agent",
+    )
+)
+"""Headers of a request, beside the key."""
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that describe the body as it was sent, not as it was read."""

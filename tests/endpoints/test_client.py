@@ -287,6 +287,21 @@ def test_a_key_is_read_at_each_call_and_shown_nowhere(caplog: pytest.LogCaptureF
     assert not [text for text in shown if KEY in text]
 
 
+def test_nothing_else_of_the_environment_reaches_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK looks up keys and names of its own maker; they are none of another endpoint's business."""
+    names = ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET", "BASE_URL", "CUSTOM_HEADERS")
+    for name in names:
+        monkeypatch.setenv(f"OPENAI_{name}", f"planted-{name}")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: planted-header")
+    with serving() as at:
+        client = client_of(at, Waits())
+        client.ask(BODY, label="k-1")
+        client.models()
+        assert len(at.headers) == 2
+        assert "planted" not in str(at.headers)
+        assert {headers["authorization"] for headers in at.headers} == {"Bearer none"}
+
+
 def test_a_key_with_odd_characters_is_refused_without_showing_it() -> None:
     with serving() as at:
         client = client_of(at, Waits(), {"PLANTED": "sk-\u00e9-secret"}, key_env="PLANTED")
