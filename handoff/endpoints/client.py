@@ -159,6 +159,8 @@ class Client:
             if endpoint.key_env
             else "name the environment variable that holds its key in key_env",
             "model": f"set model to one that it lists (now {endpoint.model!r}), or mend base_url",
+            "settings": "set what it names otherwise (temperature, top_p, seed, is_seeded, max_completion_tokens, "
+            "completion_limit_field, extra_body)",
             "quota": "the account has nothing left to spend; top it up",
         }[failure.kind]
         return f"{endpoint.base_url}: {failure.message[:_SHOWN]}; {remedy}, and run again"

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["passing", "context", "no_tools", "no_schema", "rejected", "key", "model", "quota"]
-"""``passing`` may pass when asked again; ``key``, ``model`` and ``quota`` need the user; the rest are outcomes."""
+Kind = Literal["passing", "context", "no_tools", "no_schema", "rejected", "key", "model", "quota", "settings"]
+"""``passing`` may pass when asked again; the last four need the user; the rest are outcomes."""
 
 _CONTEXT = re.compile(
     r"context_length_exceeded|exceed_context_size|context_window_exceeded|maximum context length|max_model_len"
@@ -41,6 +41,12 @@ _NO_SCHEMA = re.compile(
 )
 _QUOTA = re.compile(
     r"insufficient_quota|insufficient (?:balance|credit|funds)|exceeded your current quota|billing", re.I
+)
+_SETTINGS = re.compile(
+    r"unsupported (?:parameter|value)"
+    r"|(?:unknown|unrecognized|unexpected|invalid) (?:request )?(?:parameter|field|argument)"
+    r"|extra (?:inputs|fields) (?:are )?not permitted|parameter\b[^.]{0,60}(?:not supported|unsupported|not allowed)",
+    re.I,
 )
 _MODEL = re.compile(
     r"model_not_found|unknown model|invalid model|no such model|not a valid model"
@@ -74,6 +80,8 @@ def judge(status: int, message: str, headers: Mapping[str, str]) -> Failure:
         kind = "no_tools"
     elif status in (400, 404, 422, 500, 501) and _NO_SCHEMA.search(message):
         kind = "no_schema"
+    elif status in (400, 422) and _SETTINGS.search(message):
+        kind = "settings"
     elif status in (404, 405) or (status in (400, 422) and _MODEL.search(message)) or 300 <= status < 400:
         kind = "model"
     elif status in (408, 409, 425, 429) or status >= 500 or status < 300:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handoff.endpoints.failures import judge
+from handoff.endpoints.failures import judge, retry_after
 from handoff.endpoints.wire import (
     Completion,
     Unusable,
@@ -71,6 +71,13 @@ def test_any_bytes_are_an_answer_or_are_not(data: bytes) -> None:
 def test_every_failure_has_a_meaning(status: int, text: str, headers: dict[str, str]) -> None:
     found = judge(status, text, headers)
     assert found.wait is None or found.wait >= 0
+
+
+def test_a_date_to_wait_for_is_read_beside_the_servers_own() -> None:
+    headers = {"retry-after": "Mon, 30 Nov 2026 12:01:00 GMT", "date": "Mon, 30 Nov 2026 12:00:30 GMT"}
+    assert retry_after(headers) == 30.0
+    assert retry_after({**headers, "date": "Mon, 30 Nov 2026 13:00:00 GMT"}) == 0.0
+    assert retry_after({"retry-after": headers["retry-after"]}) is None
 
 
 @given(_ANY, _ANY)

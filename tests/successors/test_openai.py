@@ -473,6 +473,45 @@ def test_killed_at_any_call_it_goes_on_and_asks_nothing_twice(tmp_path: Path, mo
     assert stripped == plain.columns()
 
 
+class Knowing(Scripted):
+    """Gives a request the answer that it once got."""
+
+    def __init__(self, known: dict[str, Any]) -> None:
+        super().__init__()
+        self.known = known
+
+    def send(self, body: Any, label: str) -> Any:
+        self.then = lambda _: self.known[json.dumps(body)]
+        return super().send(body, label)
+
+
+@pytest.mark.parametrize("story", ["good", "no probe", "rejected", "overflow"])
+def test_cut_off_after_any_line_of_its_journal_it_ends_alike(tmp_path: Path, story: str) -> None:
+    """For each number of lines that a kill may leave: the same takeover, and only unanswered requests are made."""
+    ends: dict[str, list[Scene]] = {"rejected": [(400, "filtered")], "overflow": [(400, "prompt is too long")]}
+    scenes = [*STORY[:-1], *ends.get(story, STORY[-1:])]
+    question = QUESTION if story != "no probe" else None
+    if question is None:
+        scenes.remove(BELIEF)
+    plain = Scripted(list(scenes))
+    wanted = run(tmp_path / "plain", plain, question=question, prices=PRICES)
+    (log,) = (tmp_path / "plain").rglob("*.log")
+    lines = log.read_bytes().splitlines(keepends=True)
+    asked = [json.dumps(request) for request in plain.requests]
+    known = dict(zip(asked, [*scenes, message("", SUBMIT)], strict=False))  # of one that was put twice, the last
+    for count in range(len(lines) + 1):
+        place = tmp_path / f"cut{count}" / log.relative_to(tmp_path / "plain")
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"".join(lines[:count]) + lines[count][:20] if count < len(lines) else b"".join(lines))
+        transport = Knowing(known)
+        again = run(tmp_path / f"cut{count}", transport, question=question, prices=PRICES)
+        notes = [part for part in again.note.split("; ") if "under way" not in part]
+        assert {**again.columns(), "note": "; ".join(notes)} == wanted.columns()
+        answered = sum(b'"type":"answered"' in line for line in lines[:count])
+        total = sum(b'"type":"answered"' in line for line in lines)
+        assert len(transport.requests) == total - answered
+
+
 def test_an_endpoint_that_never_answers_ends_the_run_for_now(tmp_path: Path) -> None:
     """Recorded as an error; asked for again, the run goes on where it stood, and pays for no answer again."""
     transport = Scripted([message("", LOOK), *[Lost("gone")] * 3, *[Lost("gone")] * 3])
