@@ -235,10 +235,14 @@ def run_takeover(
         past, calls = _sorted(_DECODER.decode(entry) for entry in log.entries)
         if past and isinstance(past[-1], Finished):
             return past[-1].takeover
+
+        def recorded(entry: CallEntry) -> None:
+            log.append(msgspec.json.encode(entry), is_paid=isinstance(entry, Answered | Spoiled))
+
         is_ours = callable(environment)
         place = environment() if callable(environment) else environment
         try:
-            recorder = _Recorder(log, past, Ledger(name, lambda entry: log.append(msgspec.json.encode(entry)), calls))
+            recorder = _Recorder(log, past, Ledger(name, recorded, calls))
             takeover = _run(takeover_id, briefing, successor, place, budget, seed, question, recorder, note_tokens)
             recorder.finish(takeover)
         finally:

@@ -92,11 +92,10 @@ class SdkTransport:
 
     def send(self, body: Mapping[str, Any], label: str) -> Received:
         """One attempt at ``/chat/completions``."""
-        known = {key: body[key] for key in ("model", "messages")}
-        rest = {key: value for key, value in body.items() if key not in known}
+        # All of it as "extra": what the SDK knows by name it copies and looks through, part by part.
         return self._try(
             lambda client: client.chat.completions.with_raw_response.create(
-                **known, extra_body=rest, extra_headers={"Idempotency-Key": label}
+                model=body["model"], messages=[], extra_body=dict(body), extra_headers={"Idempotency-Key": label}
             )
         )
 

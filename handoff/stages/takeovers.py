@@ -366,7 +366,7 @@ def _in_repository(job: Job, repository: Repository) -> dict[str, Any]:
             budget=job.budget,
             seed=job.start.seed,
             question=job.question,
-            journal=Journal(job.data / "journal" / "takeovers", sync="entry"),
+            journal=Journal(job.data / "journal" / "takeovers", sync="paid"),
         )
     return {**takeover.columns(), **msgspec.structs.asdict(job.start), "destroyed_fixes": None}
 
@@ -423,7 +423,7 @@ def execute(lab: KataLab, job: Job) -> dict[str, Any]:
             seed=job.start.seed,
             question=job.question,
             # A policy's answers cost nothing to have again.
-            journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.endpoint is None else "entry"),
+            journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.endpoint is None else "paid"),
         )
     own = msgspec.structs.asdict(job.start)
     removed = destroyed_fixes(

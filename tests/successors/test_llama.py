@@ -79,7 +79,7 @@ def run(journal: Path, transport: Counting, endpoint: Endpoint, task: str = "Lis
             budget=Budget(steps=4, prompt_tokens=100_000, dollars=1.0),
             seed=11,
             question=QUESTION,
-            journal=Journal(journal, sync="entry"),
+            journal=Journal(journal, sync="paid"),
         )
 
 
