@@ -347,7 +347,7 @@ def takeover(
 ) -> None:
     """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
     from handoff.project import Project
-    from handoff.stages.takeovers import one_takeover
+    from handoff.stages.one_takeover import one_takeover
     from handoff.terminal_takeover import print_takeover
 
     project = Project(data_folder(data))

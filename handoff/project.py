@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"
     """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
     workers: _Positive = 2
-    """Takeovers run at once."""
+    """Takeovers run at once, beside those on endpoints."""
     step_budget: _Positive = 30
     """Model calls a successor may make."""
     token_budget: _Positive = 400_000

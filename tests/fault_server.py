@@ -144,6 +144,8 @@ class FaultServer:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.most_at_once = 0
+        self.is_refusing = False
+        """For acts that ask."""
         self._now = 0
         self._lock = threading.Lock()
         owner = self

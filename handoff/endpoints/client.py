@@ -49,6 +49,7 @@ class Client:
         self._places = threading.BoundedSemaphore(endpoint.concurrency)
         self._lock = threading.Lock()
         self._not_before = 0.0
+        self._halted = ""
 
     def __repr__(self) -> str:
         return f"Client({self.endpoint.base_url!r}, {self.endpoint.model!r})"
@@ -62,6 +63,10 @@ class Client:
     def close(self) -> None:
         """Let go of all connections. May be called twice."""
         self._transport.close()
+
+    def halt(self, reason: str) -> None:
+        """Ask nothing more: each further call ends in an ``EndpointError`` with this reason. Answers under way come."""
+        self._halted = reason
 
     def models(self) -> tuple[str, ...]:
         """The models that the endpoint lists. ``EndpointError`` when it cannot be asked."""
@@ -88,6 +93,8 @@ class Client:
         digest = wire.request_digest(body)
         attempt = spoiled
         while True:
+            if self._halted:
+                raise EndpointError(self._halted)
             attempt += 1
             failure = self._attempt(body, f"{label}-{spoiled}")
             if isinstance(failure, wire.Completion):

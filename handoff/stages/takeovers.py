@@ -28,19 +28,18 @@ from handoff.kata.lab import KataLab
 from handoff.kata.pool import Progress, run_many
 from handoff.kata.record import load_world
 from handoff.kata.roster import Roster
+from handoff.kata.threads import run_in_threads
 from handoff.kata.world import World
 from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.adversary import briefing_at
-from handoff.stages.handoffs import Handoffs, find_point
-from handoff.states.repositories import Repository
+from handoff.stages.handoffs import Handoffs
 from handoff.successors import Briefing, Question, Successor
 from handoff.successors.openai import OpenAISuccessor, digest_of
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
-from handoff.workplace import open_workplace
 
 LEARNED = ("A", "A+opening", "B", "E")
 """Policies of the round before (docs/science.md §13)."""
@@ -48,6 +47,8 @@ STEERING = ("E",)
 """Whose failures on validation points decide what the next round collects."""
 DISTURBED_ARMS = ("A", "E")
 """Who is run on disturbed points too."""
+MOST_THREADS = 32
+"""Takeovers on endpoints at once in one process: each has a work tree and a shell."""
 POINT_LABELS = ("error", "intermediate", "milestone")
 """Points that successors are started from carry one of these; one point a label and run."""
 
@@ -144,11 +145,56 @@ def _run(
     with Handoffs(project, shard) as handoffs:
         handoffs.load(points[start.point_id]["trajectory_id"] for start in starts)
         recipes = {row["variant_id"]: row for row in variants}
-        jobs = [_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
+        jobs = [make_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
+    yield from _rows(project, jobs, progress)
+
+
+def _rows(project: Project, jobs: Sequence[Job], progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """The row of each job, in order: those on endpoints on threads, which wait; then the others on processes."""
     settings = project.settings
-    yield from run_many(
-        execute, jobs, data=project.root, sandbox=settings.sandbox, workers=settings.workers, progress=progress
+    calling = [job for job in jobs if job.endpoint is not None]
+    own = [job for job in jobs if job.endpoint is None]
+
+    def shift(by: int) -> Progress | None:
+        return None if progress is None else lambda done, _: progress(by + done, len(jobs))
+
+    called = iter(run_on_endpoints(project, calling, shift(0)))
+    acted = run_many(
+        execute,
+        own,
+        data=project.root,
+        sandbox=settings.sandbox,
+        workers=settings.workers,
+        progress=shift(len(calling)),
     )
+    for job in jobs:
+        yield next(acted) if job.endpoint is None else next(called)
+
+
+def run_on_endpoints(project: Project, jobs: Sequence[Job], progress: Progress | None) -> list[dict[str, Any]]:
+    """The rows of jobs whose successors are on endpoints, as many at once as their endpoints allow together.
+
+    The first error ends all; what was answered by then is in the journal.
+    """
+    with ExitStack() as opened:
+        clients: dict[str, Client] = {}
+        for job in jobs:
+            if job.endpoint is not None and job.start.arm not in clients:
+                clients[job.start.arm] = opened.enter_context(Client(job.endpoint))
+
+        def stop() -> None:
+            for client in clients.values():
+                client.halt("stopped, because another takeover could not go on; run again to go on from here")
+
+        return run_in_threads(
+            lambda lab, job: execute(lab, job, clients[job.start.arm]),
+            jobs,
+            data=project.root,
+            sandbox=project.settings.sandbox,
+            threads=min(MOST_THREADS, sum(client.endpoint.concurrency for client in clients.values())),
+            progress=progress,
+            stop=stop,
+        )
 
 
 def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) -> list[Mapping[str, Any]]:
@@ -234,7 +280,7 @@ def _cells(start: Start, labels: Sequence[str]) -> frozenset[str]:
     return frozenset(cell_name(start.arm, start.view, label, tier) for label in ("all", *labels))
 
 
-def _job(
+def make_job(
     project: Project,
     handoffs: Handoffs,
     start: Start,
@@ -242,6 +288,7 @@ def _job(
     variants: Mapping[str, Mapping[str, Any]],
     policies: Mapping[str, Mapping[str, Any]],
 ) -> Job:
+    """A start with what a worker needs."""
     variant = None if start.variant_id is None else variants[start.variant_id]
     briefing, tree = briefing_at(handoffs, point, start.view, variant)
     policy = policies[start.arm] if start.arm in LEARNED else None
@@ -298,7 +345,7 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
                     arm="B",
                     seed=settings.seed,
                 )
-                jobs.append(_job(project, handoffs, start, point, {}, {"B": {"policy_id": digest, "path": path}}))
+                jobs.append(make_job(project, handoffs, start, point, {}, {"B": {"policy_id": digest, "path": path}}))
     return jobs
 
 
@@ -312,63 +359,6 @@ def endpoint_of(project: Project, name: str) -> Endpoint:
             f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {listed}"
         )
     return known[name]
-
-
-def one_takeover(project: Project, point_id: str, view: str, successor: str, seed: int) -> dict[str, Any]:
-    """One takeover by a successor on an endpoint, as a row of ``takeover_runs`` that is not written to the lake.
-
-    Asked for again, it is read from the journal, or gone on with. ``InputError``: no such point, view or successor,
-    or a point where nothing can be run.
-    """
-    endpoint_of(project, successor)
-    point = find_point(project, point_id)
-    if point["tree"] is None:
-        raise InputError(
-            f"the state at {point['point_id']} is not known, so nobody can go on from it; give the repository with "
-            f"`handoff ingest … --repository {point['repo'] or 'NAME'}=PATH`"
-        )
-    shard = point["shard"]
-    views = {
-        row["view"]: row["view_id"]
-        for row in project.lake.rows("view_renderings", shard=shard)
-        if row["point_id"] == point["point_id"]
-    }
-    if view not in views:
-        raise InputError(f"no view {view!r} of {point['point_id']}; views are {', '.join(views)}")
-    start = Start(
-        point_id=point["point_id"],
-        view_id=views[view],
-        variant_id=None,
-        view=view,
-        tier=None,
-        purpose="evaluate",
-        arm=successor,
-        seed=seed,
-    )
-    with Handoffs(project, shard) as handoffs:
-        job = _job(project, handoffs, start, point, {}, {})
-        if not is_executable(point):
-            return _in_repository(job, handoffs.repository(point))
-    (row,) = run_many(execute, [job], data=project.root, sandbox=project.settings.sandbox, workers=1)
-    return row
-
-
-def _in_repository(job: Job, repository: Repository) -> dict[str, Any]:
-    """A takeover of a point of a real repository: nobody judges it, and what it destroyed is not known."""
-    assert job.endpoint is not None, "only successors on endpoints are started so"
-    place = job.data / "sandboxes" / job.takeover_id
-    with Client(job.endpoint) as client:
-        takeover = run_takeover(
-            takeover_id=job.takeover_id,
-            briefing=job.briefing,
-            successor=OpenAISuccessor(client, name=job.start.arm),
-            environment=lambda: open_workplace(repository, job.base_commit, job.tree, place),
-            budget=job.budget,
-            seed=job.start.seed,
-            question=job.question,
-            journal=Journal(job.data / "journal" / "takeovers", sync="paid"),
-        )
-    return {**takeover.columns(), **msgspec.structs.asdict(job.start), "destroyed_fixes": None}
 
 
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
@@ -398,33 +388,32 @@ def _world(data: Path) -> World:
     return load_world(data)
 
 
-def execute(lab: KataLab, job: Job) -> dict[str, Any]:
-    """Carry out one start: the row of ``takeover_runs``."""
+def execute(lab: KataLab, job: Job, client: Client | None = None) -> dict[str, Any]:
+    """Carry out one start: the row of ``takeover_runs``. ``client``: of the job's endpoint, when it has one."""
     task = _world(job.data).task(job.repo)
-    with ExitStack() as opened:
-        successor: Successor
-        if job.endpoint is not None:
-            successor = OpenAISuccessor(opened.enter_context(Client(job.endpoint)), name=job.start.arm)
-        else:
-            successor = _roster(job.data).successor(
-                job.start.arm,
-                policy=job.policy,
-                task=task,
-                present=lambda: lab.files(job.tree),
-                suffix=job.suffix,
-                seed=job.start.seed,
-            )
-        takeover = run_takeover(
-            takeover_id=job.takeover_id,
-            briefing=job.briefing,
-            successor=successor,
-            environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
-            budget=job.budget,
+    successor: Successor
+    if client is not None:
+        successor = OpenAISuccessor(client, name=job.start.arm)
+    else:
+        successor = _roster(job.data).successor(
+            job.start.arm,
+            policy=job.policy,
+            task=task,
+            present=lambda: lab.files(job.tree),
+            suffix=job.suffix,
             seed=job.start.seed,
-            question=job.question,
-            # A policy's answers cost nothing to have again.
-            journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.endpoint is None else "paid"),
         )
+    takeover = run_takeover(
+        takeover_id=job.takeover_id,
+        briefing=job.briefing,
+        successor=successor,
+        environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
+        budget=job.budget,
+        seed=job.start.seed,
+        question=job.question,
+        # A policy's answers cost nothing to have again.
+        journal=Journal(job.data / "journal" / "takeovers", sync="never" if client is None else "paid"),
+    )
     own = msgspec.structs.asdict(job.start)
     removed = destroyed_fixes(
         base=_bytes(lab.files(job.base_commit)),

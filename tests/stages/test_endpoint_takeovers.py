@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from fault_server import FaultServer, message, serving
 from typer.testing import CliRunner
 
 from handoff import cli
-from handoff.errors import InputError
+from handoff.errors import EndpointError, InputError
 from handoff.kata.record import record
 from handoff.kata.world import generate
 from handoff.project import Project, Settings
 from handoff.stages import corpus, handoffs, is_executable, quality
 from handoff.stages.diagnosis import diagnostics
-from handoff.stages.takeovers import LEARNED, choose_points, one_takeover, plan, takeover_runs
+from handoff.stages.one_takeover import one_takeover
+from handoff.stages.takeovers import LEARNED, choose_points, plan, takeover_runs
 from handoff.views import VIEWS
 from tests.states.histories import Made, make
 
@@ -239,6 +241,36 @@ def test_a_round_runs_who_is_named_beside_the_arms(recorded: Path) -> None:
     measured = {row["metric"] for row in project.lake.rows("diagnostics", round="r001") if row["value"] is not None}
     assert {"e_cr", "solved"} & measured
     assert project.lake.rows("takeover_runs", round="r001") == []
+
+
+def test_a_round_asks_as_many_at_once_as_allowed_and_stops_at_what_only_the_user_can_mend(recorded: Path) -> None:
+    """Stopped by a refused key and run again: no answer is paid for twice, and the rows are in the plan's order."""
+    good = server.answer(message("", ("bash", {"command": "git diff"})))
+    lock = threading.Lock()
+    answered: list[str] = []
+
+    def slow(handler: Any, body: dict[str, Any]) -> None:
+        time.sleep(0.1)
+        with lock:
+            is_refused = at.is_refusing and len(answered) >= 5
+            if not is_refused:
+                answered.append(json.dumps(body, sort_keys=True))
+        (server.status(401, "no more") if is_refused else good)(handler, body)
+
+    with serving(then=slow) as at:
+        at.is_refusing = True
+        text = 'evaluate = ["stub"]\nstep_budget = 3\nseed = 8\n' + settings_for(at.url, key_env="", concurrency=3)
+        (recorded / "handoff.toml").write_text(text)
+        with pytest.raises(EndpointError, match="key_env"):
+            takeover_runs(Project(recorded), "r002", "kata-test")
+        assert Project(recorded).lake.rows("takeover_runs", round="r002") == []
+        at.is_refusing = False
+        takeover_runs(Project(recorded), "r002", "kata-test")
+        assert 1 < at.most_at_once <= 3
+    rows = Project(recorded).lake.rows("takeover_runs", round="r002")
+    assert {row["status"] for row in rows} == {"step_limit"}
+    assert len(answered) == len(set(answered)) == sum(row["steps"] + (row["probe_prompt_tokens"] > 0) for row in rows)
+    assert [row["view"] for row in rows] == [view for _ in range(len(rows) // len(VIEWS)) for view in VIEWS]
 
 
 # -- kill -9 ------------------------------------------------------------------------------------
