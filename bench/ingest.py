@@ -16,6 +16,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -171,8 +172,8 @@ def naive(path: Path, out: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), out, compression="zstd", compression_level=3)
 
 
-def ours(path: Path, folder: Path) -> corpus.IngestReport:
-    return corpus.ingest(Lake(folder), "bench", [path], inputs="bench")
+def ours(path: Path, folder: Path, workers: int | None = None) -> corpus.IngestReport:
+    return corpus.ingest(Lake(folder), "bench", [path], inputs="bench", workers=workers)
 
 
 def best(work: Callable[[], object], repeats: int) -> float:
@@ -203,7 +204,7 @@ def speed(name: str, path: Path, bar: float, scratch: Path, repeats: int) -> boo
 
 
 def memory(name: str, path: Path, scratch: Path, bar: int) -> bool:
-    """Peak memory of a fresh process that ingests ``path``."""
+    """Peak memory of a fresh process that ingests ``path``, and of those that help it."""
     run = subprocess.run(
         [sys.executable, __file__, "--child", str(path), str(scratch / "memory")],
         capture_output=True,
@@ -224,8 +225,12 @@ def child(path: Path, folder: Path) -> None:
     Path("/proc/self/clear_refs").write_text("5")
     start = time.process_time()
     report = ours(path, folder)
-    peak = int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024 / MB  # type: ignore[index]
-    print(peak, time.process_time() - start, report.trajectories, report.quarantined)
+    own = int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])  # type: ignore[index]
+    helped = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # No more than that: what processes share is counted for each, and each for the greatest.
+    peak = (own + (corpus.usual_workers() - 1) * helped.ru_maxrss) * 1024 / MB
+    seconds = time.process_time() - start + helped.ru_utime + helped.ru_stime
+    print(peak, seconds, report.trajectories, report.quarantined)
 
 
 def main() -> int:

@@ -3,7 +3,8 @@
     python -m bench.scale                              # everything: about ten minutes and 12 GB of disk
     python -m bench.scale --runs 10000 --gigabytes 1
 
-Every figure is of a fresh process; times are its CPU time. *read only* opens, reads and parses the same files with
+Every figure is of a fresh process and those that help it: CPU times are summed, and so are the peaks of memory, which
+counts what they share more than once. *read only* opens, reads and parses the same files with
 orjson and does nothing else. Linear means that a run among the most costs no more than 1.25 times one among the fewest.
 """
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -39,6 +39,9 @@ from handoff.terminal import (
     states_json,
     table,
 )
+
+if TYPE_CHECKING:
+    from handoff.stages.states import RunStates
 
 
 class _Commands(TyperGroup):
@@ -172,9 +175,17 @@ def ingest(
     task: Annotated[
         str | None, typer.Option(help="With --branch: the task, as text or in a file. Default: what git says.")
     ] = None,
+    rerun: Annotated[
+        bool,
+        typer.Option(
+            "--rerun", help="Execute steps whose effect no text tells again, in a jail. Lasting: rerun_steps."
+        ),
+    ] = False,
     data: Data = None,
 ) -> None:
     """Read trajectory files, or with --branch a person's commits, into the lake: runs, states, points and views."""
+    import msgspec
+
     from handoff.corpus import files
     from handoff.project import Project, shard_name
     from handoff.stages import corpus, environment, handoffs, quality
@@ -183,6 +194,8 @@ def ingest(
     from handoff.states.instances import instance_files
 
     project = Project(data_folder(data))
+    if rerun:
+        project = Project(project.root, msgspec.structs.replace(project.settings, rerun_steps=True))
     mapping = _pairs(repository or [])
     if branch:
         if len(paths) > 1:
@@ -291,6 +304,9 @@ def states(
     ] = None,
     base: Annotated[str | None, typer.Option(help="With FILE: the commit it began at, if it does not say.")] = None,
     part: Annotated[int, typer.Option(min=1, help="With FILE: which run of the record.")] = 1,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="With FILE: execute steps whose effect no text tells again, in a jail.")
+    ] = False,
     data: Data = None,
 ) -> None:
     """Show what the repository looked like after every step of one run, and how far that is proven.
@@ -298,25 +314,34 @@ def states(
     Of a FILE nothing is kept: it is replayed through a mirror that is gone afterwards.
     """
     from handoff.project import Project
-    from handoff.stages.states import file_run, stored_run
+    from handoff.stages.states import file_run, rerunning, stored_run
 
     project = Project(data_folder(data))
     file = _file_and_record(run)
-    opened = file_run(project, *file, part, _pairs(repository or []), base=base) if file else stored_run(project, run)
-    with opened as found:
-        if step is not None:
-            found.check(step)
-        chosen = range(len(found.rows)) if step is None else [step]
-        if as_json:
-            print(states_json(found, chosen, with_diffs=diff or step is not None))
-        elif step is not None:
-            print_diff(found, step)
-            print_surroundings(found.surroundings(step), f"after step {step}")
-        elif diff:
-            for number in chosen:
-                print_diff(found, number)
-        else:
-            print_states(found)
+    with rerunning(rerun) as reruns:
+        opened = (
+            file_run(project, *file, part, _pairs(repository or []), base=base, reruns=reruns)
+            if file
+            else stored_run(project, run)
+        )
+        with opened as found:
+            _show_states(found, step, diff=diff, as_json=as_json)
+
+
+def _show_states(found: RunStates, step: int | None, *, diff: bool, as_json: bool) -> None:
+    if step is not None:
+        found.check(step)
+    chosen = range(len(found.rows)) if step is None else [step]
+    if as_json:
+        print(states_json(found, chosen, with_diffs=diff or step is not None))
+    elif step is not None:
+        print_diff(found, step)
+        print_surroundings(found.surroundings(step), f"after step {step}")
+    elif diff:
+        for number in chosen:
+            print_diff(found, number)
+    else:
+        print_states(found)
 
 
 @app.command(epilog="Example: [bold]handoff view p_3f2a… --view structured[/bold]")

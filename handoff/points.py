@@ -12,7 +12,6 @@ import posixpath
 import re
 import warnings
 from collections.abc import Collection, Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +22,7 @@ from handoff.actions.operations import CHANGING_KINDS, Key, Restore, Undo, patch
 from handoff.actions.paths import context_of, is_outside
 from handoff.evidence import find_reverted, predecessor_of
 from handoff.identity import identify
+from handoff.states.hunks import has_all_hunks
 from handoff.states.reader import StateReader
 from handoff.tokens import prompt_lengths
 from handoff.trajectory import Trajectory
@@ -494,25 +494,6 @@ def _parses(source: bytes) -> bool:
             ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return True
-
-
-def has_all_hunks(base: bytes | None, final: bytes | None, now: bytes | None) -> bool:
-    """Whether ``now`` has every hunk in which ``final`` differs from ``base``, and none is only partly there."""
-    if now == final:
-        return True
-    if base is None or final is None or now is None or now == base:
-        return False
-    old, new, present = base.splitlines(True), final.splitlines(True), now.splitlines(True)
-    place = {-1: -1, len(old): len(present)}
-    for block in SequenceMatcher(None, old, present, autojunk=False).get_matching_blocks():
-        place.update((block.a + i, block.b + i) for i in range(block.size))
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        above, below = place.get(i1 - 1), place.get(i2)
-        if above is None or below is None or present[above + 1 : below] != new[j1:j2]:
-            return False
     return True
 
 

@@ -30,7 +30,7 @@ from handoff.errors import InputError
 from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.lake import Lake, write_file
 from handoff.states.repositories import Repositories
-from handoff.states.templates import KEPT_BYTES
+from handoff.states.repository import KEPT_BYTES
 
 SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
@@ -76,6 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Processes that read large inputs. Default: one a core that may be used, at most four. No row depends on it."""
     repositories: dict[str, str] = {}
     """Repository name → local mirror or URL."""
+    rerun_steps: bool = False
+    """Execute steps whose effect no text tells again, in a jail, to rebuild states after them."""
     offline: bool = False
     """Ask no URL of ``repositories``: only what is on this machine is used."""
     instances: tuple[str, ...] = ()
@@ -236,7 +238,9 @@ class Project:
 
     def repositories(self, shard: str) -> Repositories:
         """The repositories a shard's trajectories may name."""
-        return Repositories(self.git, self.mapping(shard), is_offline=self.settings.offline)
+        own = self.settings
+        kept = own.templates_mb * 1_000_000
+        return Repositories(self.git, self.mapping(shard), is_offline=own.offline, kept_bytes=kept)
 
     def instance_files(self, shard: str) -> list[Path]:
         """Files that explain the task ids of a shard: its own before those of the settings."""

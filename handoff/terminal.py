@@ -138,14 +138,16 @@ _COLOURS = {"verified": "green", "partial": "yellow", "divergent": "red", "unver
 
 def print_states(run: RunStates) -> None:
     """Every step with its verdict, tree, changed files and checkpoints, and the verdict on the run."""
+    from handoff.report.corpus import without_base
+
     verdict = run.verdict or {}
-    said_of_base = f"base commit {verdict['base_evidence']}; " if verdict else ""
+    evidence = verdict.get("base_evidence")
     pairs = [("trajectory", run.id), ("repository", run.rows[0]["repo"] or "unknown")]
     if verdict:
         known = verdict["base_evidence"]
         pairs.append(("base commit", f"{verdict['base']}, {known}" if verdict["base"] else "unknown"))
         pairs.append(
-            ("verdict", f"{verdict['status']} ({verdict['category']}): {verdict['reason'].removeprefix(said_of_base)}")
+            ("verdict", f"{verdict['status']} ({verdict['category']}): {without_base(verdict['reason'], evidence)}")
         )
         pairs.append(("checkpoints", f"{verdict['checkpoints']} texts agree, {verdict['full_reads']} of whole files"))
         pairs += [
@@ -171,7 +173,7 @@ def print_states(run: RunStates) -> None:
             (step.tree or "none")[:10],
             files,
             "" if not step.checkpoints else str(step.checkpoints),
-            "" if step.reason == reason else escape(shown(step.reason.removeprefix(said_of_base), 300)),
+            "" if step.reason == reason else escape(shown(without_base(step.reason, evidence), 300)),
         )
         reason = step.reason
     out.print(listed)
@@ -351,11 +353,13 @@ def _print_losses(losses: Iterable[Mapping[str, Any]], aside_in: str) -> None:
 
 def _print_states(lake: Any, shard: str) -> None:
     """States by the verdict on a run's last step, with the reason; one line for all runs that share both."""
+    from handoff.report.corpus import reason_of
     from handoff.report.tables import count_by
 
-    rows = lake.rows("repository_states", ["trajectory_id", "status", "reason"], shard=shard)
-    finals = {row["trajectory_id"]: row for row in rows}
-    groups = sorted(count_by(finals.values(), "status", "reason"), key=lambda group: (group[0][0], -group[1]))
+    verdicts = lake.rows("state_verdicts", ["status", "reason", "base_evidence"], shard=shard)
+    finals = ({"status": row["status"], "reason": reason_of(row)} for row in verdicts)
+    groups = sorted(count_by(finals, "status", "reason"), key=lambda group: (group[0][0], -group[1]))
+    rows = lake.rows("repository_states", ["status"], shard=shard)
     listed = table("final state", "runs", "why")
     for (status, reason), n in groups[:_LISTED]:
         listed.add_row(status, str(n), escape(shown(reason, 400)))

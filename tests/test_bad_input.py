@@ -23,7 +23,7 @@ import pytest
 from handoff.errors import LakeError
 from handoff.project import Project
 from handoff.report.tables import markdown
-from handoff.stages import corpus, handoffs
+from handoff.stages import corpus, environment, handoffs
 from handoff.states.repositories import run_git
 
 EDIT = ("cat pager.py", "echo two > pager.py")
@@ -50,6 +50,7 @@ def run_stages(data: Path, *files: Path, repositories: dict[str, str] | None = N
     project = Project(data)
     project.add_shard("s", tuple(map(str, files)), repositories or {})
     corpus.raw_trajectories(project, "s")
+    environment.environment_facts(project, "s")
     corpus.repository_states(project, "s")
     handoffs.injected_handoffs(project, "s")
     handoffs.view_renderings(project, "s")

@@ -9,7 +9,7 @@ import pytest
 
 from handoff.lake import SCHEMAS
 from handoff.project import Project
-from handoff.report.corpus import CATEGORIES, STATUSES, corpus_report, remedy, render_corpus
+from handoff.report.corpus import CATEGORIES, STATUSES, corpus_report, reason_of, remedy, render_corpus
 from handoff.stages.corpus_report import WORST, page_of, read_corpus_report
 from handoff.stages.corpus_report import corpus_report as stage
 from handoff.states import verdict
@@ -24,6 +24,7 @@ def verdict_row(number: int, status: str = "verified", category: str | None = No
         "format": "chat",
         "repo": "o/r",
         "base": "0" * 40,
+        "base_evidence": "named by the recording",
         "status": status,
         "category": category or status,
         "reason": f"because {number}",
@@ -76,7 +77,8 @@ def test_figures_are_sums_of_verdicts(project: Project) -> None:
 def test_the_worst_come_first_with_step_file_and_hunk(project: Project) -> None:
     """Divergent before partial; then those with the larger share of steps that are not right."""
     divergent = {"step": 4, "path": "a.py", "hunk": "-x\n+y", "seen_at": 6}
-    rows = [verdict_row(n, "partial", "opaque_step", partial_steps=n % 7, verified_steps=9) for n in range(2_000)]
+    partial = {"opaque_steps": [3, 5], "verified_steps": 9}
+    rows = [verdict_row(n, "partial", "opaque_step", partial_steps=n % 7, **partial) for n in range(2_000)]
     rows.append(verdict_row(5_000, "divergent", "read_mismatch", divergent_steps=1, verified_steps=9, **divergent))
     rows.append(verdict_row(5_001, "divergent", "read_mismatch", divergent_steps=9, verified_steps=1, **divergent))
     write(project, *rows)
@@ -84,6 +86,7 @@ def test_the_worst_come_first_with_step_file_and_hunk(project: Project) -> None:
     offenders = read_corpus_report(project).offenders
     assert [offender.trajectory_id for offender in offenders[:3]] == ["t_5001", "t_5000", "t_0006"]
     assert len(offenders) == WORST
+    assert offenders[2].step == 3
     assert (offenders[0].step, offenders[0].path, offenders[0].hunk, offenders[0].seen_at) == (4, "a.py", "-x\n+y", 6)
     page = page_of(project).read_text()
     assert "t_5001" in page
@@ -154,3 +157,11 @@ def test_every_category_and_status_has_its_words() -> None:
     assert {name for name, _ in CATEGORIES} == set(get_args(verdict.Category))
     assert set(STATUSES) == set(get_args(verdict.Status))
     assert {f"recovered_by_{how}" for how in get_args(verdict.How)} <= set(SCHEMAS["corpus_report"].names)
+
+
+def test_a_reason_is_told_without_the_evidence_for_the_base() -> None:
+    """That stands beside it; a user may have added to it."""
+    told = "base commit found: a; b (c; d); the end is another"
+    for evidence in ("found: a; b (c; d)", "found: a; b (c; d); repository named by the user"):
+        assert reason_of({"reason": told, "base_evidence": evidence}) == "the end is another"
+    assert reason_of({"reason": "x; y", "base_evidence": None}) == "x; y"

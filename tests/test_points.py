@@ -15,11 +15,11 @@ from handoff.points import (
     Point,
     StateReader,
     find_handoff_points,
-    has_all_hunks,
     is_source,
     omitted,
     state_class,
 )
+from handoff.states.hunks import has_all_hunks
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 PASSED = "3 passed in 0.1s"

@@ -73,7 +73,7 @@ def as_seen(
 def _brings_tab(operation: Operation) -> bool:
     match operation:
         case Replace(new=text) | InsertLines(text=text):
-            return "\t" in text
+            return "\t" in text.strip()  # some versions drop what surrounds it
         case _:
             return False
 

@@ -191,6 +191,8 @@ class ApplyPatch(_Base, frozen=True, kw_only=True):
     root: str = ""
     """Folder in the repository that the paths are relative to."""
     is_reversed: bool = False
+    program: Literal["git", "patch"] = "git"
+    """Who applies a unified diff: ``patch`` moves hunks and drops context where ``git apply`` refuses."""
     paths: tuple[str, ...] = ()
     """Files it touches, repo-relative; those outside the repository are left out."""
 

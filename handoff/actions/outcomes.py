@@ -30,8 +30,15 @@ _NOT_RUN = r"""<tool_use_error> | Sibling\ tool\ call\ errored | The\ user\ does
 
 _REFUSED = rf"""{_NOT_RUN}
       | No\ replacement\ (?:was\ )?performed | Editor\ operation\ failed | aborted\ by\ user
-      | Invalid\ `?(?:insert_line|path|view_range|old_str)
-      | The\ path\ .{{0,300}}\ (?:does\ not\ exist|is\ a\ directory|is\ not\ an\ absolute) | File\ already\ exists
+      | Invalid\ `?(?:insert_line|path|view_range|old_str|new_str|file_text)\b
+      | The\ path\ .{{0,300}}\ (?:does\ not\ exist|is\ a\ directory|is\ not\ an\ absolute|points\ to\ a\ binary)
+      | The\ parent\ directory\ .{{0,300}}\ does\ not\ exist | File\ already\ exists | File\ validation\ failed
+      | Unrecognized\ command | Cannot\ create\ new\ file | File\ is\ a\ Jupyter\ Notebook
+      | Could\ not\ find\ (?:an\ exact\ match|edits\[) | No\ changes\ to\ apply | Edit\ failed:
+      | Attempted\ to\ create\ a\ file\ that\ already\ exists | A\ secondary\ check\ by\ an\ LLM
+      | (?:edits\[\d+\]\.)?oldText\ must\ not\ be\ empty | edits\[\d+\]\ and\ edits\[\d+\]\ overlap
+      | oldString\ (?:not\ found|and\ newString\ must) | Found\ multiple\ matches\ for\ oldString
+      | [Ii]nvalid\ (?:patch|hunk) | No\ files\ were\ modified | patch\ detected\ without\ explicit
       | (?:Error:\ |Warning:\ )?File\ '[^'\n]{{1,300}}'\ already\ exists | File\ \S{{1,300}}\ not\ found
       | File\ does\ not\ exist
       | Your\ proposed\ edit\ has\ introduced\ new\ syntax\ error | Your\ changes\ have\ NOT\ been\ applied
@@ -40,12 +47,13 @@ _REFUSED = rf"""{_NOT_RUN}
       | String\ to\ replace\ not\ found | Found\ \d+\ (?:matches|occurrences)\ of\ | No\ changes\ (?:to\ make|made)
       | Could\ not\ find\ (?:the\ (?:exact\ )?text|oldText) | Multiple\ occurrences\ of\ old_str
       | File\ has\ not\ been\ read\ yet | File\ has\ been\ (?:modified|unexpectedly)
-      | Failed\ to\ (?:edit|write|find|apply) | The\ tool\ execution\ failed\ with\ the\ following\ error
+      | Failed\ to\ (?:edit|read|write|delete|remove|create|find|apply)
+      | The\ tool\ execution\ failed\ with\ the\ following\ error
       | Ran\ into\ .{{1,300}}\ while\ trying\ to\ (?:read|write) | writing\ outside\ of\ the\ project
       | File\ must\ be\ within | Path\ must\ be\ within | Error\ (?:writing|reading|editing|creating)\b
       | Th(?:e|is)\ SEARCH\ block | The\ LLM\ did\ not\ conform\ to\ the\ edit\ format
       | Unable\ to\ (?:find|read|apply) | EISDIR | ENOENT | EACCES | No\ such\ file
-      | Permission\ denied | (?:error:\ )?patch\ (?:failed|does\ not\ apply) | Invalid\ patch
+      | Permission\ denied | (?:error:\ )?patch\ (?:failed|does\ not\ apply)
       | apply_patch\ verification\ failed | (?:start_line|end_line|line)\ must\ be
       | [Uu]sage:\ (?:edit|open|insert|goto|set_cursors|create|str_replace_editor)\b | end_line\ must\ be"""
 """Answers of an editor that changed nothing."""

@@ -256,8 +256,8 @@ def on_screen(operations: tuple[Operation, ...], context: Context, observation: 
     if lines:
         last = max(lines)
         context = msgspec.structs.replace(context, shown=(min(lines), last if last < total else None))
-    elif not total:
-        context = msgspec.structs.replace(context, shown=(1, None))
+    else:
+        context = msgspec.structs.replace(context, shown=None if total else (1, None))
     if _START in screen:
         context = msgspec.structs.replace(context, cursors=_cursors(screen))
     if not is_refused:
@@ -272,7 +272,7 @@ def _told(operation: Operation, lines: Mapping[int, str], total: int, is_first: 
     match operation:
         case EditLines(dialect="windowed") if is_first != is_last:
             return msgspec.structs.replace(operation, dialect="windowed_1" if is_first else "windowed_0")
-        case InsertLines(dialect="windowed_1", line=int() as line, text=text):
+        case InsertLines(dialect="windowed_1", line=int() as line, text=text) if line > 0:
             brought = text.split("\n")
             behind, before = (
                 all(lines.get(place + offset) in (piece, None) for offset, piece in enumerate(brought))

@@ -11,6 +11,7 @@ their descriptors are sent. A process that has lost its other side ends.
 
 from __future__ import annotations
 
+import gc
 import io
 import mmap
 import os
@@ -138,7 +139,9 @@ class _Other:
         self.is_ready = False
         self.is_gone = False
         """True when it died without a portion: the work goes on without it."""
-        self._given: deque[_Ticket] = deque()
+        self._given: deque[tuple[_Ticket, io.BufferedRandom]] = deque()
+        self._spare: list[io.BufferedRandom] = []
+        """Files of portions that are done: written again, for new memory costs more than to fill it."""
 
     @property
     def has_room(self) -> bool:
@@ -147,14 +150,15 @@ class _Other:
 
     def give(self, ticket: _Ticket) -> None:
         """Send a portion; ``take`` brings its digest."""
-        with _nameless() as file:
-            pickle.dump(ticket.portion.records, file, pickle.HIGHEST_PROTOCOL)
-            file.flush()
-            try:
-                socket.send_fds(self.socket, [_READY], [file.fileno()])
-            except OSError as error:
-                raise self._death() from error
-        self._given.append(ticket)
+        file = self._spare.pop() if self._spare else _nameless()
+        self._given.append((ticket, file))
+        file.seek(0)
+        pickle.dump(ticket.portion.records, file, pickle.HIGHEST_PROTOCOL)
+        file.flush()
+        try:
+            socket.send_fds(self.socket, [_READY], [file.fileno()])
+        except OSError as error:
+            raise self._death() from error
 
     def take(self) -> None:
         """One message, which is there."""
@@ -170,11 +174,17 @@ class _Other:
                 file.seek(0)
                 if kind == _FAILED:
                     raise pickle.load(file)
-                self._given.popleft().digest = _loaded(file)
+                ticket, spare = self._given.popleft()
+                ticket.digest = _loaded(file)
+                if ticket.portion.size > 2 * PORTION:
+                    spare.truncate(0)
+                self._spare.append(spare)
 
     def end(self) -> None:
         """End the process: it holds nothing that is wanted."""
         self.socket.close()
+        for file in (*self._spare, *(file for _, file in self._given)):
+            file.close()
         self._process.kill()
         self._process.wait()
 
@@ -193,6 +203,7 @@ class _Other:
 def serve(descriptor: int) -> None:
     """The life of another process: portions come and digests go through a socket, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one is told, and ends it
+    gc.freeze()  # what was imported stays: the collector need not look at it again and again
     with socket.socket(fileno=descriptor) as theirs, suppress(ConnectionError):
         theirs.sendall(_READY)
         while True:

@@ -41,6 +41,10 @@ _MARKS = (
 """Lines with none of these change nothing that is followed here, and show nothing, unless the shell is kept."""
 _HEAD = 20_000
 _SETTING = listed("export unset declare typeset readonly local read source . eval conda deactivate")
+_MOVES = re.compile(r"\b(?:cd|pushd|popd|source|eval)\b")
+_SETS = re.compile(r"=|\b(?:unset|source|eval|deactivate|conda)\b")
+_ENDS = re.compile(r"\b(?:rm|rmdir|unlink|mv|kill|pkill|killall|find|xargs)\b")
+"""Words of a line that may move its shell, set its variables, and end files and processes."""
 _NEVER_FILES = ("/dev/", "/proc/", "/sys/")
 _OUTPUTS = frozenset((">", ">>", ">|", "&>", "&>>"))
 _ECHOES = re.compile(r"\s*(?:echo|printenv) +\"?\$?\{?(?P<name>[A-Za-z_]\w*)\}?\"?\s*\Z")
@@ -58,7 +62,10 @@ def read_line(
     if _tells(line, ledger.context.shell_persists):
         parts = commands(line)
         sure = courses(line, parts, observation)
-        _Line(session, ledger, parts, sure, observation, folder, is_late=is_late).read()
+        reader = _Line(session, ledger, parts, sure, observation, folder, is_late=is_late)
+        reader.read()
+        if not all(part.is_certain for part in parts):
+            reader.doubt(line)
 
 
 def doubt_line(line: str, ledger: Ledger, session: Session) -> None:
@@ -131,6 +138,8 @@ class _Line:
             if program in ("cd", "pushd", "popd"):
                 if part.length == 1 and not sure.is_background:
                     self._cd(part, words, sure)
+                elif any(other.connector in ("&&", "||") for other in self._parts):
+                    self._stand(part.scope, None)  # the grammar draws some lists into the pipeline behind them
                 continue
             if sure.is_background and words and sure.ran and self._ends_background(number):
                 job = _JOB.search(self._text)
@@ -145,6 +154,16 @@ class _Line:
             self._ledger.context = context
         elif not self._is_late:  # the shell is gone; that it found a root there stays
             self._ledger.context = msgspec.structs.replace(self._ledger.context, prefixes=context.prefixes)
+
+    def doubt(self, line: str) -> None:
+        """What a line that cannot be read in full may have ended, by the words in it."""
+        if self._keeps and _MOVES.search(line) and not self._ledger.is_folder_told:
+            self._ledger.stand(None, "inferred")
+        if self._keeps and _SETS.search(line):
+            self._session.forget_variables()
+        if _ENDS.search(line):
+            self._removed(Word("$", False))
+            self._session.stop("")
 
     def _place_of(self, scope: tuple[int, ...]) -> _Place:
         while scope not in self._places:

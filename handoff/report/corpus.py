@@ -27,6 +27,7 @@ CATEGORIES: tuple[tuple[str, str], ...] = (
     ("not_told", "nothing says whether an edit was carried out"),
     ("unconfirmed", "nothing in the recording confirms some changed file"),
     ("no_evidence", "the recording offers neither a patch nor a usable read"),
+    ("subagent", "the run of a subagent: its edits are part of the states of the run that started it"),
     ("no_base", "the repository is there, its base commit is not known"),
     ("no_repository", "the repository is not there, or the recording does not name it"),
 )
@@ -82,6 +83,7 @@ class Offender(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     category: str
     step: int | None
+    """The first that is wrong, or whose effect nobody knows."""
     seen_at: int | None
     path: str | None
     reason: str
@@ -132,10 +134,32 @@ def corpus_report(cells: Sequence[Mapping[str, Any]], offenders: Iterable[Mappin
         checkpoints=_sum(cells, "checkpoints"),
         full_reads=_sum(cells, "full_reads"),
         recoveries=tuple((how, _sum(cells, f"recovered_by_{how}")) for how, _ in HOW),
-        offenders=tuple(Offender(**{name: row[name] for name in Offender.__struct_fields__}) for row in offenders),
+        offenders=tuple(_offender(row) for row in offenders),
         missing=tuple(_missing(cells)),
         unseen=tuple(_unseen(cells)),
     )
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Why a run of ``state_verdicts`` has its verdict, without how its base commit was found."""
+    return without_base(str(row["reason"]), row["base_evidence"])
+
+
+def without_base(reason: str, evidence: str | None) -> str:
+    """A reason without the evidence for the base commit, all of it or its beginning, that stands before it."""
+    parts = (evidence or "").split("; ")
+    for count in range(len(parts), 0, -1):
+        said = f"base commit {'; '.join(parts[:count])}; "
+        if reason.startswith(said):
+            return reason[len(said) :]
+    return reason
+
+
+def _offender(row: Mapping[str, Any]) -> Offender:
+    told = {name: row[name] for name in Offender.__struct_fields__}
+    if told["step"] is None and row["opaque_steps"]:
+        told["step"] = row["opaque_steps"][0]
+    return Offender(**{**told, "reason": reason_of(row)})
 
 
 def _sum(cells: Iterable[Mapping[str, Any]], name: str) -> int:

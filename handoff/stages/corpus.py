@@ -17,9 +17,10 @@ from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.stages import CODE_VERSIONS, inputs_of
 from handoff.stages.instances import Known, instances_version, known_instances, seal_answers
-from handoff.stages.states import branch_replay, without_repository
+from handoff.stages.states import branch_replay, rerunning, without_repository
+from handoff.states.base import Base
 from handoff.states.branches import read_branch
-from handoff.states.replay import replay_all
+from handoff.states.replay import Reruns, replay_all
 from handoff.states.repositories import Repositories, Repository
 from handoff.states.verdict import Replay
 from handoff.trajectory import Trajectory
@@ -96,19 +97,26 @@ def repository_states(project: Project, shard: str) -> Written:
             "repository_states",
             project.lake,
             ("raw_trajectories", {"shard": shard}),
-            settings=(sorted(named.items()), opened.versions(), opened.lacking, instances_version(project, shard)),
+            settings=(
+                sorted(named.items()),
+                opened.versions(),
+                opened.lacking,
+                instances_version(project, shard),
+                project.settings.rerun_steps,
+            ),
         )
         if current := project.lake.current("repository_states", inputs=inputs, shard=shard):
             return current
         seal_answers(project, shard, known)
-        found = _replays(project, shard, opened, known)
+        with rerunning(project.settings.rerun_steps, project.root / "sandboxes") as reruns:
+            found = _replays(project, shard, opened, known, reruns)
         in_order = [found[id_] for id_ in opened.order]
         project.lake.write("state_verdicts", (run.verdict_row() for run in in_order), inputs=inputs, shard=shard)
         rows = (row for run in in_order for row in run.rows())
         return project.lake.write("repository_states", rows, inputs=inputs, shard=shard)
 
 
-_HEAD = ("trajectory_id", "task_id", "repo", "base_commit", "format")
+_HEAD = ("trajectory_id", "task_id", "repo", "base_commit", "format", "session", "parent")
 
 
 class _Opened:
@@ -123,8 +131,10 @@ class _Opened:
         """Git folder → the repository and its trajectories."""
         self.missing: dict[str, str] = {}
         """Trajectory → why it has no repository."""
-        self.bases: dict[str, str] = {}
+        self.bases: dict[str, Base] = {}
         """Trajectory → base commit that its instance names, where it is to be used."""
+        self.sessions = {head["trajectory_id"]: (head["session"], head["parent"]) for head in heads}
+        """Trajectory → its session, and that of the run that started it as its subagent."""
         self.lacking: list[tuple[str, str]] = []
         """(repository, commit) that a run begins at and no source has; sorted."""
         for head in heads:
@@ -168,19 +178,42 @@ class _Opened:
         ]
 
 
-def _replays(project: Project, shard: str, opened: _Opened, known: Known) -> dict[str, Replay]:
+def _replays(project: Project, shard: str, opened: _Opened, known: Known, reruns: Reruns | None) -> dict[str, Replay]:
     """Every run of the shard, by id."""
     found: dict[str, Replay] = {}
     for repository, ids in opened.stores.values():
         runs = _runs(project, shard, set(ids) - opened.branches)
         placed = ((id_, msgspec.structs.replace(run, repo=known.repo(id_))) for id_, run in runs)
-        for replayed in replay_all(placed, repository, base_commits=opened.bases):
-            id_ = replayed.trajectory_id
-            found[id_] = known.stated(replayed, opened.bases.get(id_))
+        children = _children(project, shard, opened, ids)
+        for replayed in replay_all(placed, repository, base_commits=opened.bases, reruns=reruns, children=children):
+            found[replayed.trajectory_id] = known.stated(replayed)
         for id_, trajectory in _runs(project, shard, opened.branches & set(ids)):
             found[id_] = branch_replay(trajectory, id_, repository)
     for id_, trajectory in corpus.trajectories(project.lake, shard, opened.missing):
         found[id_] = without_repository(trajectory, id_, opened.missing[id_])
+    return found
+
+
+def _children(project: Project, shard: str, opened: _Opened, ids: Collection[str]) -> dict[str, list[Trajectory]]:
+    """Session of a run with subagents among ``ids`` → their runs, and those that they started in turn."""
+    named = descendants({id_: opened.sessions[id_] for id_ in ids})
+    runs = dict(_runs(project, shard, {id_ for below in named.values() for id_ in below}))
+    return {session: [runs[id_] for id_ in below] for session, below in named.items()}
+
+
+def descendants(runs: Mapping[str, tuple[str | None, str | None]]) -> dict[str, list[str]]:
+    """Session → the runs that it started, and those that they started in turn; in order of ids.
+
+    ``runs``: id → (session, session of the run that started it).
+    """
+    parents = {session: parent for session, parent in runs.values() if session is not None}
+    found: dict[str, list[str]] = {}
+    for id_, (session, parent) in sorted(runs.items()):
+        seen: set[str] = set()
+        while parent is not None and parent in parents and parent not in seen and parent != session:
+            seen.add(parent)
+            found.setdefault(parent, []).append(id_)
+            session, parent = parent, parents[parent]
     return found
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from handoff.lake import SCHEMAS, Lake, Written, write_file
 from handoff.project import Project
-from handoff.report.corpus import STATUSES, CorpusReport, render_corpus
+from handoff.report.corpus import STATUSES, CorpusReport, reason_of, render_corpus
 from handoff.report.corpus import corpus_report as report_of
 from handoff.stages import inputs_of
 
@@ -84,9 +84,9 @@ class _Tally:
         if cell is None:
             cell = self._cells[key] = dict.fromkeys(_COUNTED, 0)
             cell.update(format=key[0], repo=row["repo"], status=key[2], category=key[3], trajectory_id=id_)
-            cell["reason"] = row["reason"]
+            cell["reason"] = reason_of(row)
         if id_ < cell["trajectory_id"]:
-            cell.update(trajectory_id=id_, reason=row["reason"])
+            cell.update(trajectory_id=id_, reason=reason_of(row))
         cell["trajectories"] += 1
         cell["derivable"] += bool(row["is_derivable"])
         cell["steps"] += sum(row[f"{status}_steps"] for status in STATUSES)

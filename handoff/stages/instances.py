@@ -17,7 +17,18 @@ from handoff.errors import RecordError
 from handoff.project import Project
 from handoff.states.answers import write_answers
 from handoff.states.base import Base
-from handoff.states.instances import NONE, Instance, Read, contradiction, named_base, read_answers, read_instances
+from handoff.states.instances import (
+    NONE,
+    Instance,
+    Read,
+    contradiction,
+    named_base,
+    original_of,
+    planted_branch,
+    read_answers,
+    read_instances,
+)
+from handoff.states.names import canonical
 from handoff.states.repository import Repository
 from handoff.states.verdict import Replay
 
@@ -49,6 +60,8 @@ class Known:
         """The repository of a run: as recorded, else as its instance says, else as the user says of the shard."""
         instance = self._instances.get(trajectory_id)
         recorded: str | None = self._heads[trajectory_id]["repo"]
+        if recorded and instance and original_of(instance.repo) == canonical(recorded):
+            return instance.repo  # the recording names what a copy with planted bugs was made of
         return recorded or (instance.repo if instance else None) or self._repo
 
     def base(self, trajectory_id: str) -> Base | None:
@@ -56,21 +69,23 @@ class Known:
         instance = self._instances.get(trajectory_id)
         return named_base(instance, self._heads[trajectory_id]["repo"]) if instance else None
 
-    def base_for(self, trajectory_id: str, repository: Repository) -> str | None:
+    def base_for(self, trajectory_id: str, repository: Repository) -> Base | None:
         """The instance's base commit where it is to be used: the recording names none that ``repository`` has."""
         recorded, named = self._heads[trajectory_id]["base_commit"], self.base(trajectory_id)
-        if named is None or (recorded and repository.has(recorded)) or not repository.has(named.commit):
+        if recorded and repository.has(recorded):
             return None
-        return named.commit
+        instance = self._instances.get(trajectory_id)
+        branch = planted_branch(instance) if instance else None
+        if instance and branch and (commit := repository.branch(branch)):
+            return Base(commit, f"the branch of instance {instance.instance_id} of {instance.file}")
+        if named is None or not repository.has(named.commit):
+            return None
+        return Base(repository.commit_id(named.commit), named.evidence)
 
-    def stated(self, replay: Replay, given: str | None) -> Replay:
-        """A replay that says who named its repository and base commit, if it was not the recording.
-
-        ``given``: what ``base_for`` gave.
-        """
+    def stated(self, replay: Replay) -> Replay:
+        """A replay that says who named its repository, if not the recording, and what its instance contradicts."""
         instance, head = self._instances.get(replay.trajectory_id), self._heads[replay.trajectory_id]
-        named = self.base(replay.trajectory_id) if given else None
-        parts = [named.evidence if named else replay.base_evidence]
+        parts = [replay.base_evidence]
         if instance is not None:
             parts.append(contradiction(instance, head["repo"], head["base_commit"]) or "")
         if head["repo"] is None and replay.repo is not None and (instance is None or instance.repo is None):

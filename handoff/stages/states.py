@@ -17,14 +17,15 @@ import msgspec
 import pyarrow.compute as pc
 
 from handoff import corpus
-from handoff.adapters import read_one
+from handoff.adapters import read_record
 from handoff.adapters.git_branch import FORMAT
 from handoff.environment import Surroundings, environment
 from handoff.errors import InputError, StateError
-from handoff.lake import SCHEMAS
+from handoff.lake import SCHEMAS, make_folder
 from handoff.project import Project
 from handoff.states.commits import commit_states
-from handoff.states.replay import replay
+from handoff.states.family import merged
+from handoff.states.replay import Reruns, replay
 from handoff.states.repositories import Repositories, Repository
 from handoff.states.verdict import Category, Divergence, Replay, unverifiable
 from handoff.trajectory import Trajectory, trajectory_id
@@ -67,6 +68,23 @@ def branch_replay(trajectory: Trajectory, trajectory_id: str, repository: Reposi
 
 def _unverifiable(trajectory: Trajectory, trajectory_id: str, category: Category, reason: str) -> Replay:
     return unverifiable(trajectory_id, trajectory.format, trajectory.repo, len(trajectory.steps), category, reason)
+
+
+@contextmanager
+def rerunning(wanted: bool, below: Path | None = None) -> Iterator[Reruns | None]:
+    """A way to execute steps again, in a folder that is gone afterwards; ``None`` where it is not wanted.
+
+    ``below``: where that folder is made; the system's place for such by default.
+    """
+    if not wanted:
+        yield None
+        return
+    from handoff.sandbox.rerun import reruns
+
+    if below is not None:
+        make_folder(below)
+    with tempfile.TemporaryDirectory(prefix="rerun-", dir=below) as folder:
+        yield reruns(Path(folder))
 
 
 # -- one run, looked at ---------------------------------------------------------------------------
@@ -195,12 +213,15 @@ def file_run(
     given: Mapping[str, str],
     *,
     base: str | None = None,
+    reruns: Reruns | None = None,
 ) -> Iterator[RunStates]:
     """A run of a file, replayed through mirrors that are gone afterwards; nothing is written to the data folder.
+    Subagents that its record holds belong to it.
 
     ``given``: repository name → path or URL, beside those of the settings. ``InputError`` says which one is wanted.
     """
-    trajectory = read_one(path, record, part)
+    found = read_record(path, record)
+    trajectory = found.run(part)
     id_ = trajectory_id(trajectory)
     mapping = {**project.settings.repositories, **given}
     repo = trajectory.repo
@@ -219,9 +240,9 @@ def file_run(
                 mirrors.open(repo, base or trajectory.base_commit)
         except StateError as error:
             raise InputError(f"{error}; give a clone of it with --repository {repo}=PATH") from error
-        placed = msgspec.structs.replace(trajectory, repo=repo)
+        placed = merged(msgspec.structs.replace(trajectory, repo=repo), found.runs)
         if trajectory.format == FORMAT:
             done = branch_replay(placed, id_, repository)
         else:
-            done = replay(placed, id_, repository, base)
+            done = replay(placed, id_, repository, base, reruns=reruns)
         yield RunStates(id_, trajectory, list(done.rows()), done.verdict_row(), repository)

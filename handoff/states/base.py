@@ -31,8 +31,9 @@ _EARLIER = 200
 """Commits before the run began that are looked at."""
 _MOST_COMMITS = 600
 """Commits held against the sightings."""
-_MOST_PATHS = 40
+_MOST_PATHS = 20
 """Files whose history is walked."""
+_TEXTS_OF_A_FILE = 2
 _LISTED = 3
 _PULL_REQUEST = re.compile(r"\w-(\d{1,7})\Z", re.ASCII)
 _CHECKPOINT = re.compile(r"[0-9A-Za-z]{8,40}")
@@ -178,8 +179,9 @@ def _pulled(trajectory: Trajectory, repository: Repository) -> Iterator[tuple[st
     if number is None:
         return
     subject = re.compile(rf"\(#{number[1]}\)\Z|\AMerge pull request #{number[1]} ")
-    form = ("log", "--reverse", "-F", f"--grep=#{number[1]}", "--format=%H %P%x00%s", _OWN, *_RECORDERS, "--all")
-    for line in repository.git(*form).decode("utf-8", "replace").splitlines():
+    form = ("log", "-F", f"--grep=#{number[1]}", "--format=%H %P%x00%s")
+    main = repository.git(*form, *starts).decode("utf-8", "replace") if (starts := _main(repository)) else ""
+    for line in (main + repository.git(*form, _OWN, *_RECORDERS, "--all").decode("utf-8", "replace")).splitlines():
         ids, _, said = line.partition("\0")
         commit, *parents = ids.split()
         if subject.search(said) is None:
@@ -234,6 +236,11 @@ def _candidates(trajectory: Trajectory, repository: Repository, seen: Sightings,
     return list(found)[:_MOST_COMMITS]
 
 
+def _main(repository: Repository) -> tuple[str, ...]:
+    """The main history, as an argument of git; empty when there is none."""
+    return ("HEAD",) if repository.find("HEAD^{commit}") is not None else ()
+
+
 def _tips(repository: Repository, branch: str | None) -> Iterator[tuple[str, ...]]:
     """Where to begin: the recorded branch, then the main one; as arguments of git."""
     names = [f"refs/heads/{branch}"] if branch and re.fullmatch(r"[\w][\w./-]{0,200}", branch) else []
@@ -253,7 +260,7 @@ def _last_fitting(repository: Repository, jury: _Jury) -> Iterator[str]:
     known: set[str] = set()
     form = ("--format=%x01%P", "--raw", "--no-abbrev", "--no-renames", "-m")
     for starts in (("--first-parent", "HEAD"), (_OWN, *_RECORDERS, "--all")):
-        if starts[-1] == "HEAD" and repository.find("HEAD^{commit}") is None:
+        if starts[-1] == "HEAD" and not _main(repository):
             continue
         try:
             listed = repository.git("log", *form, *starts, "--", *paths)
@@ -278,6 +285,7 @@ class _Jury:
         self._shown: dict[str, list[Sighting]] = {}
         for sighting in files:
             self._shown.setdefault(sighting.path, []).append(sighting)
+        self._shown = {path: _telling(shown) for path, shown in self._shown.items()}
         self.paths = sorted(self._shown, key=lambda path: (not any(s.blob for s in self._shown[path]), path))
         """Those known by their id first."""
         self._verdicts: dict[tuple[str, str | None], bool | None] = {}
@@ -311,9 +319,8 @@ class _Jury:
         if blob is None or set(blob) == {"0"}:
             # Of a file that is not tracked nothing can be said, unless git itself printed its id.
             return False if any(sighting.blob and not sighting.is_text for sighting in shown) else None
-        named = [sighting for sighting in shown if sighting.blob is not None]
-        if named:  # ids are proof; texts beside them may be clipped, or redacted by a publisher
-            return all(self._is(sighting, blob) for sighting in named)
+        if shown[0].blob is not None:
+            return all(self._is(sighting, blob) for sighting in shown)
         verdicts = [self._agrees(sighting, blob) for sighting in shown]
         return False if False in verdicts else True if True in verdicts else None
 
@@ -340,6 +347,22 @@ class _Jury:
         return None if found is None else found.holds
 
 
+def _telling(shown: list[Sighting]) -> list[Sighting]:
+    """The sightings of one file that are compared: ids, which are proof, or the longest texts.
+
+    Texts beside an id may be clipped, or redacted by a publisher.
+    """
+    named = [sighting for sighting in shown if sighting.blob is not None]
+    return named or sorted(shown, key=_length, reverse=True)[:_TEXTS_OF_A_FILE]
+
+
+def _length(sighting: Sighting) -> int:
+    text = sighting.text
+    return (
+        0 if text is None else len(text.text) if text.text is not None else sum(len(line) for _, line in text.numbered)
+    )
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
@@ -356,7 +379,7 @@ def _evidence(best: _Support, seen: Sightings, others: int) -> str:
         reasons.append(f"the text shown of {_count(partly, 'file')} ({_listed(partly)}) agrees")
     if others:
         reasons.append(
-            f"{others} other{'s' if others > 1 else ''} fit equally; "
+            f"{others} other{'s fit' if others > 1 else ' fits'} equally; "
             + ("the last before the run began was taken" if seen.began is not None else "the newest was taken")
         )
     if best.contradicting:

@@ -24,7 +24,7 @@ REDACTED = re.compile(r"redacted\d*@|\bREDACTED\b|<redacted|\[redacted", re.IGNO
 _WRAPPED = re.compile(r"\s*<returncode>-?\d+</returncode>\s*<output>\n?(.*?)</output>\s*", re.DOTALL)
 _WINDOW = re.compile(r"^\[File: (.+) \((\d+) lines total\)\]$", re.MULTILINE)
 _WINDOW_LINE = re.compile(r"(\d+):(.*)")
-_EDITOR = re.compile(r"result of running `cat -n` on (?:a snippet of )?(\S+?):?\s*$", re.MULTILINE)
+_EDITOR = re.compile(r"result of running `cat -n` on (a snippet of )?(\S+?):?\s*$", re.MULTILINE)
 _NUMBERED_LINE = re.compile(r" *(\d+)[\t→](.*)")
 _REMINDER = re.compile(r"\n*<system-reminder>.*\Z", re.DOTALL)
 _HIT = re.compile(r"(?:([^\s:][^:\n]{0,300}):)?(\d{1,7}):(.*)")
@@ -139,7 +139,9 @@ def _editor_views(text: str) -> list[Shown]:
     if len(heads) != 1:
         return []
     numbered = _consecutive(text[heads[0].end() :])
-    return [Shown(heads[0][1], numbered=numbered, expands_tabs=True)] if numbered else []
+    if heads[0][1] and numbered and not numbered[-1][1]:
+        numbered = numbered[:-1]  # some number what follows the snippet's last line feed
+    return [Shown(heads[0][2], numbered=numbered, expands_tabs=True)] if numbered else []
 
 
 def _hits(operations: tuple[Operation, ...], text: str) -> list[Shown]:

@@ -22,7 +22,7 @@ from handoff.actions import (
 )
 from handoff.states import editors, lenient, str_replace, windows
 from handoff.states.editors import Misfit, Unknowable, encoded
-from handoff.states.str_replace import VERSIONS, Version
+from handoff.states.str_replace import OPENHANDS_0_2, VERSIONS, Version
 
 TextEdit: TypeAlias = AppendFile | Replace | ReplaceEach | InsertLines | EditLines
 
@@ -81,7 +81,7 @@ def _replaced(edit: Replace, data: bytes) -> bytes:
         case "gemini":
             return lenient.gemini(data, old, new, is_every=is_every)
         case "aider":
-            return lenient.aider(data, old, new)
+            return lenient.aider(data, old, new, edit.path.rsplit("/", 1)[-1])
         case "pi" | "cline":
             return _replaced_each(((old, new),), edit.dialect, data)
         case "":
@@ -152,12 +152,15 @@ class History:
 
     def __init__(self) -> None:
         self._kept: dict[str, list[dict[Version, bytes] | None]] = {}
+        self._undone: set[str] = set()
+        """Files whose last edit by such an editor was an undoing."""
 
     def note(self, operation: TextEdit | WriteFile, place: str, before: bytes | None) -> None:
         """An edit of the file at ``place`` was made. ``before``: what it held; ``None``: that is not known."""
         versions = VERSIONS.get(getattr(operation, "dialect", ""))
         if versions is None:
             return
+        self._undone.discard(place)
         if isinstance(operation, WriteFile):  # the new text itself is what is kept
             kept: dict[Version, bytes] | None = dict.fromkeys(versions, encoded(operation.text))
         elif before is None:
@@ -176,12 +179,15 @@ class History:
 
     def undo(self, operation: Undo, place: str) -> bytes:
         """What the last edit's undoing writes. ``Misfit``: there is nothing to undo."""
+        versions = VERSIONS.get(operation.dialect, ())
+        if place in self._undone and OPENHANDS_0_2 in versions:
+            raise Unknowable("some releases of the editor undo the same edit again")
         if not self._kept.get(place):
             raise Misfit("there is no edit to undo")
+        self._undone.add(place)
         kept = self._kept[place].pop()
         if kept is None:
             raise Unknowable("the text before the edit that is undone is not known")
-        versions = VERSIONS.get(operation.dialect) or tuple(kept)
         texts = {kept[version]: None for version in versions if version in kept} or dict.fromkeys(kept.values())
         if len(texts) > 1:
             raise Unknowable("releases of the editor differ in what undoing leaves, and nothing tells which one ran")

@@ -297,14 +297,26 @@ class Effects:
         if any(place in self.unknown for path in patch.paths if (place := self.files.locate(path))):
             self.forget("a patch on a file that is unknown", patch.paths)
             return
-        for change in apply_patch(patch.text, read, patch.strip, is_reversed=patch.is_reversed):
+        try:
+            changes = apply_patch(patch.text, read, patch.strip, is_reversed=patch.is_reversed, program=patch.program)
+        except Unknowable as reason:
+            self.forget(str(reason), patch.paths)
+            return
+        states = {change.origin: self._state_of(root + change.origin) for change in changes if change.origin}
+        for change in changes:
             place = self.files.locate(root + change.path)
             if not place:
                 raise Misfit(f"{change.path!r} lies outside the repository")
             if change.data is None:
                 self.files.set_state(place, None)
-            else:
-                self.files.put(place, change.data, change.mode)
+                continue
+            if change.origin and change.mode is None:
+                self.files.set_state(place, states[change.origin])
+            self.files.put(place, change.data, change.mode)
+
+    def _state_of(self, path: str) -> FileState:
+        place = self.files.locate(path)
+        return self.files.get(place) if place else None
 
     def _restore(self, paths: tuple[str, ...], ref: str) -> None:
         named = [place for path in paths if (place := self.files.locate(path)) is not None]

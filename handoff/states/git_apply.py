@@ -49,7 +49,7 @@ def apply_hunks(data: bytes, hunks: list[Hunk], path: str, *, is_strict: bool = 
             must_begin = False
         else:
             wanted = max(hunk.new_start - 1, 0)
-        at = _place(lines, is_done, hunk.old, wanted, must_begin, must_end)
+        at = _place(lines, is_done, hunk.old, wanted, must_begin, must_end, is_strict)
         if at is None:
             raise Misfit(f"{path}: the hunk at line {hunk.start} does not fit")
         lines[at : at + len(hunk.old)] = hunk.new
@@ -69,14 +69,28 @@ def _context(hunk: Hunk) -> tuple[int, int]:
 
 
 def _place(
-    lines: list[bytes], is_done: list[bool], old: list[bytes], wanted: int, must_begin: bool, must_end: bool
+    lines: list[bytes],
+    is_done: list[bool],
+    old: list[bytes],
+    wanted: int,
+    must_begin: bool,
+    must_end: bool,
+    is_strict: bool,
 ) -> int | None:
     count = len(old)
     last = len(lines) - count
     start = 0 if must_begin else last if must_end else min(wanted, len(lines))
 
+    is_open = is_strict and not must_end and bool(old) and not old[-1].endswith(b"\n")
+
     def fits(at: int) -> bool:
-        return 0 <= at <= last and lines[at : at + count] == old and not any(is_done[at : at + count])
+        if not 0 <= at <= last or any(is_done[at : at + count]):
+            return False
+        if is_open:  # git compares the bytes up to the open end, then nothing but blanks may follow in the line
+            end = lines[at + count - 1]
+            same = end.startswith(old[-1]) and not end[len(old[-1]) :].strip()
+            return same and lines[at : at + count - 1] == old[:-1]
+        return lines[at : at + count] == old
 
     if must_begin and must_end and last != 0:
         return None
@@ -84,5 +98,5 @@ def _place(
         return start
     if must_begin or must_end or not old:
         return None
-    places = (at for at in range(last + 1) if lines[at] == old[0] and fits(at))
+    places = (at for at in range(last + 1) if lines[at].startswith(old[0]) and fits(at))
     return min(places, key=lambda at: (abs(at - start), at < start), default=None)

@@ -24,6 +24,8 @@ _SECTION = re.compile(r"^diff --git ", re.M)
 _COMMITTED = re.compile(r"^\[[^\]\s]{1,200}(?: \([^)]*\))? ([0-9a-f]{7,40})\] ", re.M)
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 _UNFIT = ("--cached", "--staged", "--no-index", "-R", "--merge-base", "--color=always", "--word-diff", "--relative")
+_SHORT = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1", "-uall", "--untracked-files=all"))
+_STATUS = re.compile(r"(?!  )([ MADRCUT?!]{2}) ([^\"\n]+)")
 _SHORTEST = 7
 """Hex digits of a blob id that are taken as proof."""
 
@@ -111,11 +113,37 @@ def _edits_in_place(part: Command) -> bool:
     return any(word.text.startswith(("-i", "--in-place")) for word in part.words[1:])
 
 
+def status(line: str, context: Context, observation: str) -> dict[str, str] | None:
+    """Path → the two letters of ``git status --short``, where the line prints all of that and nothing else; ``None``
+    otherwise."""
+    if "status" not in line:
+        return None
+    parts = [part for part in commands(line) if _program(part) != "cd"]
+    if len(parts) != 1 or _git(parts[0])[0] != "status" or parts[0].redirects or parts[0].length > 1:
+        return None
+    for part in commands(line):
+        if _program(part) == "cd" and len(part.words) > 1:
+            context = with_folder(context, part.words[1].text)
+    options = _git(parts[0])[1]
+    if _folder(parts[0], context) != "." or not options or not set(options) <= _SHORT:
+        return None
+    found: dict[str, str] = {}
+    for row in observation.replace("\r\n", "\n").split("\n"):
+        match = _STATUS.fullmatch(row)
+        if match is None:
+            if row.strip():
+                return None
+            continue
+        for path in match[2].split(" -> "):
+            found[path] = match[1]
+    return found
+
+
 def _folder(part: Command, context: Context) -> str:
     """Where a git command works."""
     words = [word.text for word in part.words]
     folder = context.cwd or "."
-    for option, value in pairwise(words[: words.index("diff")]):
+    for option, value in pairwise(words[: words.index(_git(part)[0])]):
         if option == "-C":
             folder = resolve(value, context)
         elif option in ("--git-dir", "--work-tree"):

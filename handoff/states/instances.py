@@ -35,7 +35,7 @@ _LONGEST_LIST = 200_000
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst")
 _ROWS = 256
 """Rows of a Parquet file in memory at once."""
-_PLANTED = re.compile(r"(?:swesmith|swe-smith)/", re.I)
+_PLANTED = re.compile(r"(?:swesmith|swe-smith)/(?:([^/]+?)__([^/]+)\.[0-9a-f]{7,40})?", re.I)
 _ID = ("instance_id", "task_id")
 _REPO = ("repo", "repo_name", "repository")
 _PUBLIC = (*_ID, *_REPO, "org", "number", "base_commit", "base", "environment_setup_commit", "version")
@@ -132,6 +132,17 @@ def named_base(instance: Instance, repo: str | None) -> Base | None:
     return Base(instance.base_commit, f"named by instance {instance.instance_id} of {instance.file}")
 
 
+def original_of(repo: str | None) -> str | None:
+    """The repository that a copy with planted bugs was made of: ``swesmith/owner__name.<commit>`` → ``owner/name``."""
+    found = _PLANTED.fullmatch(repo or "")
+    return f"{found[1]}/{found[2]}".lower() if found and found[1] else None
+
+
+def planted_branch(instance: Instance) -> str | None:
+    """The branch that a bug was planted on: SWE-smith's copies have one for each instance, named after it."""
+    return instance.instance_id if instance.base_commit is None and original_of(instance.repo) else None
+
+
 def contradiction(instance: Instance, repo: str | None, base_commit: str | None) -> str | None:
     """In what an instance contradicts the recording, which is believed; ``None`` when it does not."""
     if not _same(repo, instance.repo):
@@ -151,7 +162,10 @@ def _agree(one: Instance, other: Instance) -> bool:
 
 
 def _same(repo: str | None, other: str | None) -> bool:
-    return not repo or not other or canonical(repo) == canonical(other)
+    """Whether two names can be those of one repository, or of one and its copy with planted bugs."""
+    if not repo or not other or canonical(repo) == canonical(other):
+        return True
+    return original_of(other) == canonical(repo)
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -205,7 +219,11 @@ def _json_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Fields |
         if isinstance(item, Damaged):
             yield item.error.record, item.error
             continue
-        keys = item.keys
+        try:
+            keys = item.keys
+        except RecordError as error:
+            yield item.position, error
+            continue
         for row in [keys] if _is_row(keys) else list(_rows_inside(keys)):
             yield item.position, _fields(row, names)
 

@@ -213,6 +213,7 @@ def _blame_suspicions(walk: Walk) -> None:
 def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState]:
     """One verdict per step, 0 to n. ``is_whole``: the end is known of every file, and not only of those changed."""
     suspicion = min(walk.suspicions, default=None)
+    unproven = walk.histories.unproven(len(walk.positions) - 1)
     everything = EVERYTHING in walk.unknown[-1]
     is_untouched = not walk.histories.paths() and bool(walk.checked_steps)
     has_evidence = has_patch or walk.full_reads > 0 or is_untouched
@@ -238,7 +239,7 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
                 else "the recording offers neither a patch of these files nor a full read"
             )
             yield StepState(position, "unverifiable", reason)
-        elif open_files := walk.histories.unproven(step):
+        elif open_files := unproven[step]:
             yield StepState(position, "partial", f"nothing in the recording confirms {_listed(open_files)}")
         elif suspicion is not None and step >= suspicion and not is_whole:
             reason = (

@@ -148,13 +148,13 @@ def cline(data: bytes, pairs: Sequence[tuple[str, str]]) -> bytes:
     return encoded("".join(done) + text[place:])
 
 
-def aider(data: bytes, old: str, new: str) -> bytes:
+def aider(data: bytes, old: str, new: str, name: str = "") -> bytes:
     """Aider's block: the first whole lines that are ``old``, else those that differ by one indentation. The file ends
-    in a line feed afterwards."""
+    in a line feed afterwards. ``name``: of the file, which a block may repeat as its first line."""
     text = _read(data)
     if any(side.startswith("```") or _LINE_END.search(side) for side in (old, new)) or _LINE_END.search(text):
         raise Unknowable("a fence, or a character that ends lines for Python alone")
-    whole, part, replacement = _whole_lines(text), _whole_lines(old), _whole_lines(new)
+    whole, part, replacement = _whole_lines(text), _block(old, name), _block(new, name)
     found = _placed(whole, part, replacement)
     if found is None and len(part) > 2 and not part[0].strip():
         found = _placed(whole, part[1:], replacement)
@@ -165,6 +165,14 @@ def aider(data: bytes, old: str, new: str) -> bytes:
 
 def _whole_lines(text: str) -> list[str]:
     return (text if text.endswith("\n") or not text else f"{text}\n").splitlines(keepends=True)
+
+
+def _block(text: str, name: str) -> list[str]:
+    """A block's lines. One blank line at its end goes, for that is how Aider joins them again."""
+    lines = text.splitlines()
+    if name and lines and lines[0].strip().endswith(name):
+        lines = lines[1:]
+    return _whole_lines("\n".join(lines))
 
 
 def _placed(whole: list[str], part: list[str], replacement: list[str]) -> str | None:

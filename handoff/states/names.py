@@ -57,8 +57,10 @@ def folder_name(repo: str) -> str:
     folder = re.sub(r"[^a-z0-9._-]+", "__", name).strip(".-")
     if not re.search(r"[a-z0-9]", folder):
         raise StateError(f"{repo[:100]!r} cannot name a repository; use owner/name")
-    is_plain = folder == name.replace("/", "__") and not ("/" in name and "__" in name)
-    if is_plain and len(folder) <= _LONGEST:
+    parts = name.split("/")
+    # Only such parts can be told apart again in `a__b`.
+    is_plain = all(part and "__" not in part and part[0] != "_" != part[-1] for part in parts)
+    if is_plain and folder == "__".join(parts) and len(folder) <= _LONGEST:
         return folder
     check = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{folder[:_LONGEST]}-{check}"

@@ -113,17 +113,15 @@ class Histories:
                     there = by_moment.get((after.moment, id(version.state)))
                     version.proof = there is not None and there.proof
 
-    def unproven(self, step: int) -> list[str]:
-        """Files whose content after ``step`` nothing proves, in order of their first change."""
-        found = []
+    def unproven(self, steps: int) -> list[list[str]]:
+        """By step, 0 to ``steps``: files whose content nothing proves then, in order of their first change."""
+        found: list[list[str]] = [[] for _ in range(steps + 1)]
         for path, versions in self._by_path.items():
-            last = None
-            for version in versions:
-                if version.step > step:
-                    break
-                last = version
-            if last is not None and last.step and not last.proof:
-                found.append(path)
+            ends = [version.step for version in versions[2:]] + [steps + 1]
+            for version, end in zip(versions[1:], ends, strict=True):
+                if not version.proof:
+                    for step in range(version.step, end):
+                        found[step].append(path)
         return found
 
 

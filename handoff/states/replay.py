@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from handoff.errors import StateError
 from handoff.states.base import Base, find_base, find_result
+from handoff.states.family import merged
 from handoff.states.importer import Chain, FileState, write_chains
 from handoff.states.judge import Judgement, judge
 from handoff.states.recovery import recovered
@@ -60,16 +61,26 @@ def replay_all(
     *,
     base_commits: Mapping[str, str | Base | None] | None = None,
     reruns: Reruns | None = None,
+    children: Mapping[str, Sequence[Trajectory]] | None = None,
 ) -> Iterator[Replay]:
     """The states of many (id, trajectory) of one repository, in order, written in batches of bounded size.
 
     A trajectory whose base commit is neither named, given in ``base_commits`` nor found comes out ``unverifiable``
     without trees; it stops no other. With ``reruns``, steps whose effect no text tells are executed again.
+    ``children``: session of a run → its subagents' runs, whose edits belong to its states (``family``); a run whose
+    ``parent`` is a key there has no states of its own.
     """
     drafts: list[_Draft | _Unbegun] = []
     held = 0
     for trajectory_id, trajectory in pairs:
-        drafts.append(_draft(trajectory_id, trajectory, repository, (base_commits or {}).get(trajectory_id), reruns))
+        given = (base_commits or {}).get(trajectory_id)
+        if children and trajectory.parent in children:
+            reason = f"the run of a subagent: its edits are part of the states of session {trajectory.parent}"
+            drafts.append(_Unbegun(trajectory_id, trajectory, "subagent", reason))
+            continue
+        if children and (own := children.get(trajectory.session or "")):
+            trajectory = merged(trajectory, own)
+        drafts.append(_draft(trajectory_id, trajectory, repository, given, reruns))
         held += drafts[-1].size
         if held > _BATCH_BYTES or len(drafts) >= _BATCH_RUNS:
             yield from _written(repository, drafts)

@@ -17,7 +17,7 @@ from handoff.states import sources
 from handoff.states.git import TRUSTED, git_environment, git_program, run_git
 from handoff.states.names import canonical, folder_name, is_url, owner_pattern
 from handoff.states.packs import adopt, present_packs
-from handoff.states.repository import Repository
+from handoff.states.repository import KEPT_BYTES, Repository
 from handoff.states.sources import Source
 
 __all__ = [
@@ -37,10 +37,18 @@ class Repositories:
 
     ``root``: where mirrors live. ``mapping``: repository name → path of a local repository (bare or not), or a URL;
     ``owner/*`` stands for all repositories of an owner that share one store. ``is_offline``: URLs are never asked.
+    ``kept_bytes``: disk that clean checkouts of unused bases may take.
     A mapped bare repository that lies in ``root`` is used as it is; any other is mirrored first and never written to.
     """
 
-    def __init__(self, root: Path, mapping: Mapping[str, str | Path], *, is_offline: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        mapping: Mapping[str, str | Path],
+        *,
+        is_offline: bool = False,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
         self.root = root
         self.mapping = dict(mapping)
         self._places = {
@@ -48,6 +56,7 @@ class Repositories:
             for name, place in mapping.items()
         }
         self._is_offline = is_offline
+        self._kept_bytes = kept_bytes
         self._open: dict[Path, Repository] = {}
         self._updated: set[Path] = set()
         self._refused: set[tuple[Path, str]] = set()
@@ -79,7 +88,8 @@ class Repositories:
         if not (mirror / "HEAD").is_file():
             sources.clone(self._usable(repo, source, f"no mirror of {repo!r}", mirror), mirror)
         if mirror not in self._open:
-            self._open[mirror] = Repository(mirror, name=repo, fetch=partial(self._bring, repo, mirror))
+            fetch = partial(self._bring, repo, mirror)
+            self._open[mirror] = Repository(mirror, name=repo, fetch=fetch, kept_bytes=self._kept_bytes)
         repository = self._open[mirror]
         if commit is not None and not repository.has(commit):
             self._look_for(commit, source, repository)

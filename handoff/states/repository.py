@@ -33,6 +33,8 @@ from handoff.states.objects import (
 from handoff.states.sources import is_partial
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+KEPT_BYTES = 20_000_000_000
+"""Bytes that checkouts of bases may take unless told otherwise."""
 _CACHED_TREES = 65_536
 _KEPT_BLOBS = 1_000
 _KEPT_BLOB = 32_768
@@ -45,12 +47,20 @@ class Repository:
     """One bare repository. Ids are full SHA-1 hex; paths are text with ``/`` and no leading slash.
 
     A context manager. ``close`` ends the helper processes; the next call starts them again.
-    ``fetch``: how to get objects that a partial clone lacks; without it, they are missing.
+    ``fetch``: how to get objects that a partial clone lacks; without it, they are missing. ``kept_bytes``: disk that
+    clean checkouts of unused bases may take (``templates``).
     """
 
-    def __init__(self, git_dir: Path, name: str | None = None, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self,
+        git_dir: Path,
+        name: str | None = None,
+        fetch: Fetch | None = None,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
         self.git_dir = git_dir
         self.name = name or git_dir.stem
+        self.kept_bytes = kept_bytes
         self.is_partial = is_partial(git_dir)
         """Whether the content of some files may not be here yet."""
         self._fetch = fetch
@@ -225,6 +235,12 @@ class Repository:
                 "or map the repository to one that has it"
             )
         return found[0]
+
+    def branch(self, name: str) -> str | None:
+        """The commit that a branch points to; ``None`` when there is no such branch."""
+        asked = f"refs/heads/{name}^{{commit}}"
+        found = self.find(asked) if name.isascii() and not re.search(r"[\s~^:?*\[\\]|\.\.|@\{", name) else None
+        return None if found is None else found[0]
 
     def version(self) -> str:
         """A hash of what the source's branches and tags point to: equal while its history is."""

@@ -33,6 +33,7 @@ from handoff.actions.tools import SHELLS, command_line
 from handoff.shell import Command, commands
 from handoff.states.checkpoints import Shown, shown
 from handoff.states.editors import Misfit
+from handoff.states.objects import byte_path, is_safe_path
 from handoff.states.patches import parse_unified, stripped
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
@@ -102,11 +103,19 @@ def sightings(trajectory: Trajectory, most: int = MOST_SIGHTINGS) -> Sightings:
         look.at(number, step)
     patched = [Sighting(path, 0, blob=blob) for path, blob in preimages(trajectory.outcome.patch).items()]
     return Sightings(
-        files=tuple(patched + look.files),
+        files=tuple(sighting for sighting in patched + look.files if _can_be_held(sighting.path)),
         heads=tuple(look.heads),
         made=look.made,
         began=_first_time(trajectory.steps),
     )
+
+
+def _can_be_held(path: str) -> bool:
+    """Whether a tree can hold a file of this name; a recording may say anything."""
+    try:
+        return is_safe_path(byte_path(path))
+    except UnicodeEncodeError:
+        return False
 
 
 def preimages(patch: str | None) -> dict[str, str]:
@@ -271,12 +280,18 @@ def _read_facts(source: str) -> _Facts:
 def _first_time(steps: Iterable[Step]) -> int | None:
     for step in steps:
         if step.timestamp:
-            try:
-                at = datetime.fromisoformat(step.timestamp)
-                return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
-            except (ValueError, OverflowError):
-                return None
+            found = seconds_of(step)
+            return None if found is None else int(found)
     return None
+
+
+def seconds_of(step: Step) -> float | None:
+    """When a reply was given, in seconds since 1970; ``None``: it is not dated in ISO 8601. Without a zone: UTC."""
+    try:
+        at = datetime.fromisoformat(step.timestamp or "")
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def fact(trajectory: Trajectory, name: str) -> str | None:

@@ -36,7 +36,7 @@ _AT_ONCE = 50_000
 _MOST_REFUSED = 50
 """Objects that a source may lack before asking for the rest ends: each costs a request."""
 _LACKED = re.compile(r"not our ref ([0-9a-f]{40})")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 
 
 class Source(NamedTuple):

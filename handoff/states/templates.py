@@ -20,8 +20,6 @@ from handoff.states.git import run_git
 from handoff.states.locks import hold, locked, try_claim, try_locked
 from handoff.states.repository import Repository
 
-KEPT_BYTES = 20_000_000_000
-"""Bytes that templates may take unless told otherwise."""
 _FOLDER = "handoff-templates"
 _CONFIG = """[core]
 \trepositoryformatversion = 0
@@ -53,7 +51,7 @@ class Template(NamedTuple):
         os.close(self.held)
 
 
-def take_template(repository: Repository, base_commit: str, kept_bytes: int = KEPT_BYTES) -> Template:
+def take_template(repository: Repository, base_commit: str) -> Template:
     """The template of a base commit (full id), made when there is none; held until ``close``.
 
     ``StateError``: the tree holds names that cannot be laid out safely, or the files of a partial clone cannot be had.
@@ -73,7 +71,7 @@ def take_template(repository: Repository, base_commit: str, kept_bytes: int = KE
             if not (folder / base_commit).is_dir():
                 _make(repository, base_commit, folder)
     if is_new:
-        trim(repository.git_dir.parent, kept_bytes)
+        trim(repository.git_dir.parent, repository.kept_bytes)
     return Template(folder / base_commit / "repo", held)
 
 

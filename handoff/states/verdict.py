@@ -25,11 +25,13 @@ Category: TypeAlias = Literal[
     "not_told",
     "unconfirmed",
     "no_evidence",
+    "subagent",
 ]
 """Why a run has its verdict. Divergent: ``edit_misfit`` (a recorded edit does not fit the file), ``read_mismatch``
 (the recording shows another file), ``patch_mismatch`` (the end is not the recorded patch). Partial: ``opaque_step`` (an
 effect that cannot be derived), ``not_told`` (nothing says whether an edit was carried out), ``unconfirmed`` (no
-evidence for some file). Unverifiable: ``no_repository``, ``no_base``, ``no_evidence``."""
+evidence for some file). Unverifiable: ``no_repository``, ``no_base``, ``no_evidence``, ``subagent``
+(its edits are part of the states of the run that started it)."""
 
 How: TypeAlias = Literal["read", "diff", "patch", "rerun"]
 """Where an underivable content was taken from: a later full read, a later ``git diff``, the final patch, or the step
@@ -126,7 +128,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
                 "commit": commit,
                 "tree": tree,
                 "status": status,
-                "reason": reason,
+                "reason": _text(reason),
             }
 
     def verdict_row(self) -> dict[str, Any]:
@@ -141,17 +143,17 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             "base_evidence": self.base_evidence or None,
             "status": self.status,
             "category": self.category,
-            "reason": self.reason,
+            "reason": _text(self.reason),
             "step": found.step if found else None,
-            "path": found.path if found else None,
-            "hunk": (found.hunk or None) if found else None,
+            "path": _text(found.path) if found else None,
+            "hunk": (_text(found.hunk) or None) if found else None,
             "seen_at": found.seen_at if found else None,
             "checkpoints": self.checkpoints,
             "checked_steps": list(self.checked_steps),
             "full_reads": self.full_reads,
             "is_derivable": self.is_derivable,
             "opaque_steps": sorted({item.step for item in self.opaque}),
-            "recoveries": [item._asdict() for item in self.recoveries],
+            "recoveries": [item._asdict() | {"path": _text(item.path)} for item in self.recoveries],
             "verified_steps": counts["verified"],
             "partial_steps": counts["partial"],
             "divergent_steps": counts["divergent"],
@@ -161,10 +163,15 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+def _text(text: str) -> str:
+    """Text that a table can hold: paths that are no UTF-8 hold lone surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def unverifiable(
     trajectory_id: str, format: str, repo: str | None, steps: int, category: Category, reason: str
 ) -> Replay:
-    """The replay of a run of ``steps`` steps that could not be begun: ``no_repository`` or ``no_base``."""
+    """The replay of a run of ``steps`` steps that could not be begun: ``no_repository``, ``no_base``, ``subagent``."""
     nothing = (None,) * (steps + 1)
     status: Status = "unverifiable"
     return Replay(

@@ -146,11 +146,14 @@ class Walk(Watching):
                     self._hold_answer(observation, named)
         for gap in self.late:
             if gap.moment == len(self.moments):
+                if gap.suspects:
+                    self._suspect(gap.reason)
                 self.effects.forget(gap.reason, (gap.place or ".",))
                 self._note_gap(gap)
         for pin in self._pins.get(len(self.moments), ()):
             self._apply(pin)
-        self._look(operations, observation, line)
+        if happened:  # a refusal is no text of a file
+            self._look(operations, observation, line)
 
     def _run_line(self, line: tuple[str, Context], operations: tuple[Operation, ...], observation: Observation) -> None:
         start = dict(self.files.differing)

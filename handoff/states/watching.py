@@ -36,6 +36,10 @@ _ANSWER = re.compile(
     r"(?:The file|File created successfully at:?|File updated:|File created:) (/[^\s:'\"]{1,300}?)(?=\.?\s|:|\Z)"
 )
 """How editors begin the answer to an edit that they made."""
+_MOVES_HEAD = re.compile(
+    r"\bgit\b[^;&|\n]*\s(?:commit|reset|checkout|switch|stash|merge|rebase|pull|cherry-pick|revert|am|bisect|worktree)\b"
+)
+"""Lines after which git may compare with another commit than the base."""
 
 
 class Fact(NamedTuple):
@@ -59,6 +63,8 @@ class Gap(NamedTuple):
     reason: str
     is_certain: bool = True
     """False when another action may have been the one that changed it."""
+    suspects: bool = False
+    """Whether a program did it, which may have changed other files too."""
 
 
 class Moment(NamedTuple):
@@ -118,6 +124,8 @@ class Watching:
         self.opaque: list[OpaqueStep] = []
         self._programs: list[tuple[int, int]] = []
         """(moment, step) of what ran a program."""
+        self._head_moved = False
+        """Whether git may compare the files with another commit than the base."""
         self._shown_at: dict[str, int] = {}
         """Path → last step that showed the whole file as it was then."""
         self._changed_at: dict[str, int] = {}
@@ -212,6 +220,10 @@ class Watching:
         if line is not None:
             for seen in gitshown.diffs(*line, observation.text):
                 self._see_blob(seen)
+            self._head_moved = self._head_moved or _MOVES_HEAD.search(line[0]) is not None
+            listed = None if self._head_moved else gitshown.status(*line, observation.text)
+            if listed is not None and observation.exit_code in (None, 0):
+                self._see_status(listed)
             for commit in gitshown.commits_made(line[0], observation.text):
                 self._see_commit(commit)
         if observation.exit_code not in (None, 0):
@@ -223,6 +235,31 @@ class Watching:
                     self._see_unmade(path, text)
             elif path:
                 self._see_text(path, text)
+
+    def _see_status(self, listed: Mapping[str, str]) -> None:
+        """What git lists as changed against the base, and what it therefore says is not."""
+        for path in self.histories.paths():
+            base, state = self.files.base(path), self.files.get(path)
+            if base is None or self.effects.is_unknown(path):
+                continue
+            if state == base and listed.get(path, " ")[0] not in " ?":
+                continue  # changed in the index alone
+            if (path in listed) == (state != base):
+                self._count(is_whole=path not in listed)
+                if path not in listed and (version := self.histories.current(path)):
+                    version.is_shown, self._shown_at[path] = True, self._step
+                continue
+            problem = f"git lists it as {'changed' if path in listed else 'unchanged'} at step {self._step}"
+            step = self.blamed(path, None if path in listed else base[1])
+            self._diverge(step, path, problem, "read_mismatch")
+        for path, letters in listed.items():
+            place = self.files.locate(path)
+            if not place or "M" not in letters or place in self.histories or self.effects.is_unknown(place):
+                continue
+            if self.files.base(place) is not None:
+                reason = f"git lists it as changed at step {self._step}, but nothing in the recording changes it"
+                moment, first = self._programs[0] if self._programs else (1, self.moments[0].step)
+                self._lose(Gap(moment, first, place, reason, is_certain=False))
 
     def _see_text(self, path: str, seen: checkpoints.Shown) -> None:
         if self.effects.is_unknown(path):
@@ -416,7 +453,8 @@ class Watching:
         if ran:  # the file was right, then programs ran, then it was another: one of them changed it
             moment, first = ran[0]
             reason = f"changed by a program run between step {proven} and step {now}"
-            self._lose(Gap(moment, first, path, reason, is_certain=len(ran) == 1))
+            self.suspicions.setdefault(first, reason)
+            self._lose(Gap(moment, first, path, reason, is_certain=len(ran) == 1, suspects=True))
             return
         if self.divergence is None or step < self.divergence.step:
             self.divergence = Divergence(step, path, problem, now, category, hunk)

@@ -28,7 +28,7 @@ from handoff.states.git import git_environment
 from handoff.states.objects import EXECUTABLE, SUBMODULE, SYMLINK, byte_path
 from handoff.states.readback import LARGEST_FILE, ignored, is_whiteout, read_all, read_upper
 from handoff.states.repository import Repository
-from handoff.states.templates import KEPT_BYTES, Template, take_template
+from handoff.states.templates import Template, take_template
 from handoff.states.unheld import Unheld, unheld
 
 __all__ = ["LARGEST_FILE", "WorkTree", "lay_out", "overlay_reason"]
@@ -64,19 +64,16 @@ def _try_overlay(folder: Path) -> str | None:
         _unmount(folder / "merged")
 
 
-def lay_out(
-    repository: Repository, base_commit: str, tree: str, destination: Path, *, kept_bytes: int = KEPT_BYTES
-) -> WorkTree:
+def lay_out(repository: Repository, base_commit: str, tree: str, destination: Path) -> WorkTree:
     """Lay ``tree`` out below ``destination``, a folder that is made here and removed by ``close``.
 
     The successor's folder is ``WorkTree.path``. What an interrupted layout left at ``destination`` is removed first.
-    ``kept_bytes``: what templates of unused bases may take (``templates``).
     ``StateError``: the commit or tree is missing, or the tree holds names that cannot be laid out safely.
     """
     base_commit = repository.commit_id(base_commit)
     base_tree = repository.tree_of(base_commit)
     differences = list(repository.differences(base_tree, tree))  # also checks every name that differs
-    template = take_template(repository, base_commit, kept_bytes)
+    template = take_template(repository, base_commit)
     try:
         _remove(destination)
         path = destination / "repo"

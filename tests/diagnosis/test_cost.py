@@ -15,8 +15,9 @@ from handoff.diagnosis.cost import (
     quality_recovered,
     require_same_tokenizer,
 )
-from handoff.diagnosis.fixes import destroyed_fixes, hunks_present
+from handoff.diagnosis.fixes import destroyed_fixes
 from handoff.errors import InputError
+from handoff.states.hunks import hunks_present
 
 RUN = {"remaining_steps": 10, "remaining_prompt_tokens": 1000, "cap": Cap(steps=40, prompt_tokens=4000)}
 

@@ -53,7 +53,7 @@ _SIMPLE = (
     "cp OUT/a OUT/z",
     "echo hi > OUT/e",
     "echo hi >> OUT/none/x",
-    "rm -r $V",
+    "rm -f OUT/$V",
     "cat OUT/missing",
     "false",
     "true",
@@ -94,19 +94,25 @@ def _lines(draw: st.DrawFn) -> str:
     return line if "EOF" in line else shape.format(line)
 
 
-def _in_bash(root: Path, lines: list[str]) -> list[Shell]:
-    """Run the lines in one shell, each with its errors in its answer."""
-    shutil.rmtree(root, ignore_errors=True)
+DEPTH = 24
+"""Folders above the repository: no line leaves the test's own, however often it goes up."""
+
+
+def _in_bash(top: Path, root: Path, lines: list[str], is_kept: bool) -> list[Shell]:
+    """Run the lines in one shell, or each in one of its own, with their errors in their answers."""
+    shutil.rmtree(top / "d", ignore_errors=True)
+    (top / "beside").unlink(missing_ok=True)
     (root / "repo" / "src" / "deep").mkdir(parents=True)
     (root / "out").mkdir()
     parts = []
+    open_, close = ("", "") if is_kept else ("(", ")")
     for number, line in enumerate(lines):
         (root / f"{number}.sh").write_text(line + "\n")
         parts.append(
-            f"source {root}/{number}.sh > {root}/{number}.out 2>&1 < /dev/null; code=$?\n"
+            f"{open_}source {root}/{number}.sh{close} > {root}/{number}.out 2>&1 < /dev/null; code=$?\n"
             f"echo $code > {root}/{number}.code; pwd > {root}/{number}.pwd; env -0 > {root}/{number}.env\n"
             f'test -z "${{V+x}}" || printf "V=%s\\0" "$V" >> {root}/{number}.env\n'
-            f"find {root.parent} > {root}/{number}.files 2> /dev/null\n"
+            f"find {top} > {root}/{number}.files 2> /dev/null\n"
         )
     (root / "all.sh").write_text("".join(parts))
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(root / "home"), "LC_ALL": "C"}
@@ -141,20 +147,25 @@ def _absolute(path: str, repo: Path, home: Path) -> str:
     return path if path.startswith("/") else str((repo / path).resolve()) if path != "." else str(repo)
 
 
+@pytest.mark.parametrize("examples", [50, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("format", ["claude_code", "mini_swe_agent"])
 @pytest.mark.parametrize("knows_code", [True, False], ids=["with codes", "without codes"])
-def test_what_is_known_is_so(tmp_path_factory: pytest.TempPathFactory, knows_code: bool) -> None:
-    root = tmp_path_factory.mktemp("shell") / "x"
+def test_what_is_known_is_so(
+    tmp_path_factory: pytest.TempPathFactory, knows_code: bool, format: str, examples: int
+) -> None:
+    top = tmp_path_factory.mktemp("shell")
+    root = top.joinpath(*["d"] * DEPTH)
     repo, out, home = root / "repo", root / "out", root / "home"
     known = told = 0
 
-    @settings(max_examples=120, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(st.lists(_lines(), min_size=1, max_size=5))
     def check(drawn: list[str]) -> None:
         nonlocal known, told
         lines = [line.replace("OUT", str(out)).replace("REPO", str(repo)) for line in drawn]
-        shells = _in_bash(root, lines)
+        shells = _in_bash(top, root, lines, is_kept=format == "claude_code")
         steps = tuple(_step(line, shell, knows_code) for line, shell in zip(lines, shells, strict=True))
-        run = Trajectory(format="claude_code", task="t", steps=steps, source=json.dumps({"cwd": str(repo)}))
+        run = Trajectory(format=format, task="t", steps=steps, source=json.dumps({"cwd": str(repo)}))
         found = environment(run)
         for h, shell in enumerate(shells, 1):
             there = found.at(h)

@@ -82,6 +82,33 @@ def test_a_run_that_names_no_commit_begins_where_its_instance_says(world: World)
     assert verdict["base_evidence"] == "named by instance acme__pager-1 of instances.jsonl"
 
 
+def test_a_short_commit_is_the_whole_one(world: World) -> None:
+    world.explain({"base_commit": world.base[:9]})
+    (verdict,) = world.read(chat(instance_id="acme__pager-1"))
+    assert (verdict["status"], verdict["base"]) == ("verified", world.base)
+
+
+def test_a_planted_bug_is_begun_at_its_branch(world: World, tmp_path: Path) -> None:
+    """SWE-smith: a run's id names the original, its instance the copy, where each instance is a branch of its own."""
+    name = "acme__pager.1fd52536.combine_file__0fceycuu"
+    copy = tmp_path / "copy.git"
+    (_, planted) = make(copy, [Made({b"pager.py": ("100644", text)}) for text in (AFTER, BEFORE)], {"main": 0, name: 1})
+    world.explain({"instance_id": name, "repo": "swesmith/acme__pager.1fd52536", "base_commit": None})
+    mapping = {"acme/pager": str(world.source), "swesmith/acme__pager.1fd52536": str(copy)}
+    world.runs.write_text(json.dumps(chat(instance_id=name)))
+    world.project.add_shard("a", (str(world.runs),), mapping, (str(world.instances),))
+    raw_trajectories(world.project, "a")
+    assert world.project.lake.rows("raw_trajectories")[0]["repo"] == "acme/pager"
+    repository_states(world.project, "a")
+    (verdict,) = world.project.lake.rows("state_verdicts", shard="a")
+    assert (verdict["status"], verdict["base"], verdict["repo"]) == (
+        "verified",
+        planted,
+        "swesmith/acme__pager.1fd52536",
+    )
+    assert verdict["base_evidence"] == f"the branch of instance {name} of instances.jsonl"
+
+
 def test_without_instances_the_same_run_has_no_base(world: World) -> None:
     (verdict,) = world.read(chat(instance_id="acme__pager-1"))
     assert (verdict["status"], verdict["base"]) == ("unverifiable", None)

@@ -9,7 +9,7 @@ from typing import Any
 from handoff import corpus
 from handoff.environment import environment, from_rows
 from handoff.project import Project
-from handoff.stages.corpus import add_branches, raw_trajectories, repository_states
+from handoff.stages.corpus import add_branches, descendants, raw_trajectories, repository_states
 from handoff.stages.environment import environment_facts
 from tests.states.histories import Made, make
 
@@ -86,3 +86,34 @@ def test_facts_of_a_shard_are_those_of_its_runs(tmp_path: Path) -> None:
         assert from_rows(own, len(trajectory.steps)) == environment(trajectory)
     assert {row["name"] for row in rows} >= {"pip left", "A"}
     assert not environment_facts(project, "a").is_new
+
+
+def test_a_subagents_edits_are_part_of_the_run_that_started_it(tmp_path: Path) -> None:
+    """It has a verdict that says so, and no states of its own; the parent's steps hold what it did."""
+    project = Project(tmp_path / "data")
+    make(tmp_path / "acme", [Made({b"a.py": ("100644", b"1\n")})], {"main": 0})
+    file = Path(__file__).parent.parent / "fixtures" / "claude_code" / "inline_subagents.jsonl"
+    project.add_shard("a", (str(file),), {"acme/pager": str(tmp_path / "acme")}, repo="acme/pager")
+    raw_trajectories(project, "a")
+    repository_states(project, "a")
+    heads = {head["trajectory_id"]: head for head in project.lake.rows("raw_trajectories")}
+    verdicts = {row["trajectory_id"]: row for row in project.lake.rows("state_verdicts")}
+    children = [id_ for id_, head in heads.items() if head["parent"]]
+    assert len(children) == 2
+    for id_ in children:
+        assert verdicts[id_]["category"] == "subagent"
+        assert heads[id_]["parent"] in verdicts[id_]["reason"]
+    assert all(verdicts[id_]["category"] != "subagent" for id_ in heads.keys() - set(children))
+
+
+def test_runs_of_subagents_in_turn_belong_to_every_run_above_them() -> None:
+    """A run that names itself, or two that name each other, end nowhere."""
+    runs = {
+        "p": ("s0", None),
+        "c": ("s1", "s0"),
+        "g": ("s2", "s1"),
+        "x": ("s9", "s9"),
+        "y": ("y1", "y2"),
+        "z": ("y2", "y1"),
+    }
+    assert descendants(runs) == {"s0": ["c", "g"], "s1": ["g"], "y1": ["y", "z"], "y2": ["y", "z"]}

@@ -336,3 +336,60 @@ def _is_seen(run: Run, wrong: dict[int, tuple[str, ...]], step: int, path: str) 
         if path not in wrong.get(later, ()):
             return False
     return run.trajectory.outcome.patch is not None
+
+
+_HOSTILE = (
+    "\0",
+    "\ud800",
+    "\udce9",
+    "../",
+    "/",
+    "\n",
+    "diff --git a/a b/a\n",
+    "@@ -1 +1 @@",
+    "99999999999",
+    "\r",
+    "'",
+    "$(",
+)
+
+
+def _damaged(run: Run, rng: random.Random) -> Trajectory:
+    steps = list(run.trajectory.steps)
+    for _ in range(rng.randint(1, 6)):
+        place = rng.randrange(len(steps))
+        action, seen = steps[place].actions[0], steps[place].observations[0]
+        at, text = rng.random(), rng.choice(_HOSTILE)
+        if rng.random() < 0.5:
+            values = json.loads(action.arguments)
+            name = rng.choice(sorted(values))
+            value = str(values[name])
+            values[name] = value[: int(at * len(value))] + text + value[int(at * len(value)) :]
+            if isinstance(values[name], str) and "line" in name:
+                values[name] = rng.choice((-5, 0, 10**12, None, [], text))
+            action = replace(action, arguments=json.dumps(values))
+        else:
+            cut = int(at * len(seen.text))
+            seen = replace(seen, text=seen.text[:cut] + text + seen.text[cut:])
+        steps[place] = replace(steps[place], actions=(action,), observations=(seen,))
+    outcome = run.trajectory.outcome
+    patch = outcome.patch
+    if patch and rng.random() < 0.3:
+        patch = patch[: rng.randrange(len(patch))] + rng.choice(_HOSTILE) + patch[rng.randrange(len(patch)) :]
+    return replace(run.trajectory, steps=tuple(steps), outcome=replace(outcome, patch=patch))
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_damaged_recording_has_a_verdict_and_stops_no_other(repository: Repository, count: int) -> None:
+    """Whatever stands in it, every run comes out, with text that a table can hold."""
+    rng = random.Random(5)
+    pairs = []
+    for seed in range(15):
+        run = make(seed, KINDS[seed % len(KINDS)], shows=0.6)
+        files = {path: text.encode() for path, text in run.truths[0].items()}
+        base = commit(repository.git_dir, files, "Base", branch=f"b{seed}")
+        pairs += [(f"t_{seed}_{n}", replace(_damaged(run, rng), base_commit=base)) for n in range(count)]
+    done = list(replay_all(pairs, repository))
+    assert [item.trajectory_id for item in done] == [name for name, _ in pairs]
+    for item in done:
+        json.dumps([item.verdict_row(), *item.rows()], ensure_ascii=False).encode()

@@ -225,6 +225,21 @@ def test_any_json_gives_instances_or_reasons(tmp_path: Path, rows: list[dict[str
     read_answers([path], set(read.by_id))
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"no json", b'{"instance_id": "a"', b'{"instance_id": 1e999}\n{}', b"[1, 2]", b"\xff\xfe\0"),
+        *(b'"a"\n"b"\n', b"[" * 9999, b'{"a": ' * 9999),
+    ],
+    ids=range(9),
+)
+def test_a_file_that_is_no_json_gives_reasons_or_nothing(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "i.json").write_bytes(data)
+    read = read_instances([tmp_path / "i.json", lines(tmp_path / "j.jsonl", ROW)])
+    assert sorted(read.by_id) == ["o__pager-7"]
+    assert all(problem.remedy for problem in read.problems)
+
+
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 100, b"\0" * 4096])
 def test_a_damaged_parquet_file_is_a_problem(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "i.parquet").write_bytes(data)

@@ -15,7 +15,7 @@ from handoff.sandbox import available
 from handoff.sandbox.base import Completed
 from handoff.sandbox.rerun import answers_alike, reruns, root_of
 from handoff.states.replay import replay
-from handoff.states.repositories import Repository, run_git
+from handoff.states.repositories import Repository
 from handoff.trajectory import Action, Observation, Step
 from tests.states.conftest import FILES, bash, commit, editor, recording
 from tests.states.test_corruption import wrong_steps
@@ -257,42 +257,41 @@ def test_the_root_is_where_the_recording_had_it(base: str) -> None:
 # -- always ---------------------------------------------------------------------------------------
 
 
-def _holds(seed: int, kind: str, with_patch: bool, place: int, tmp_path: Path) -> None:
+def _holds(repository: Repository, seed: int, kind: str, with_patch: bool, place: int) -> None:
     """One random run in which one edit is told as something opaque: what is verified is the truth."""
-    git_dir = tmp_path / f"{seed}{kind}{with_patch}{place}.git"
-    run_git("init", "--quiet", "--bare", "--template=", "--initial-branch=main", git_dir)
-    with Repository(git_dir, name="o/pager") as repository:
-        run = make(seed, kind, shows=0.7, with_patch=with_patch)
-        base = commit(git_dir, {path: text.encode() for path, text in run.truths[0].items()}, "Base")
-        steps = list(run.trajectory.steps)
-        if place < len(run.edits):
-            before, after = run.truths[run.edits[place]], run.truths[run.edits[place] + 1]
-            touched = sorted(path for path in before | after if before.get(path) != after.get(path))
-            path = touched[0] if len(touched) == 1 and touched[0] in before and touched[0] in after else "."
-            hidden = json.dumps({"command": f"black {path}"})
-            seen = Observation(text="1 file reformatted.\n", exit_code=0)
-            steps[run.edits[place]] = Step(actions=(Action(tool="bash", arguments=hidden),), observations=(seen,))
-        told = changed(run.trajectory, steps=tuple(steps), base_commit=base)
-        done = replay(told, "t_1", repository)
-        wrong = wrong_steps(repository, done, run)
-        false = [step for step in wrong if done.statuses[step] == "verified"]
-        assert not false, (false, [wrong[step] for step in false], done.reasons)
-    shutil.rmtree(git_dir)
+    run = make(seed, kind, shows=0.7, with_patch=with_patch)
+    base = commit(repository.git_dir, {path: text.encode() for path, text in run.truths[0].items()}, "Base")
+    steps = list(run.trajectory.steps)
+    if place < len(run.edits):
+        before, after = run.truths[run.edits[place]], run.truths[run.edits[place] + 1]
+        touched = sorted(path for path in before | after if before.get(path) != after.get(path))
+        path = touched[0] if len(touched) == 1 and touched[0] in before and touched[0] in after else "."
+        hidden = json.dumps({"command": f"black {path}"})
+        seen = Observation(text="1 file reformatted.\n", exit_code=0)
+        steps[run.edits[place]] = Step(actions=(Action(tool="bash", arguments=hidden),), observations=(seen,))
+    told = changed(run.trajectory, steps=tuple(steps), base_commit=base)
+    done = replay(told, f"t_{seed}", repository)
+    wrong = wrong_steps(repository, done, run)
+    false = [step for step in wrong if done.statuses[step] == "verified"]
+    assert not false, (false, [wrong[step] for step in false], done.reasons)
 
 
 _CASES = (st.integers(0, 10_000), st.sampled_from(KINDS), st.booleans(), st.integers(0, 6))
+_SHARED = [HealthCheck.function_scoped_fixture]
 
 
 @given(*_CASES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_verified_is_the_truth(tmp_path: Path, seed: int, kind: str, with_patch: bool, place: int) -> None:
-    _holds(seed, kind, with_patch, place, tmp_path)
+@settings(max_examples=40, deadline=None, suppress_health_check=_SHARED)
+def test_what_is_verified_is_the_truth(
+    repository: Repository, seed: int, kind: str, with_patch: bool, place: int
+) -> None:
+    _holds(repository, seed, kind, with_patch, place)
 
 
 @pytest.mark.slow
 @given(*_CASES)
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, deadline=None, suppress_health_check=_SHARED)
 def test_what_is_verified_is_the_truth_in_many_runs(
-    tmp_path: Path, seed: int, kind: str, with_patch: bool, place: int
+    repository: Repository, seed: int, kind: str, with_patch: bool, place: int
 ) -> None:
-    _holds(seed, kind, with_patch, place, tmp_path)
+    _holds(repository, seed, kind, with_patch, place)

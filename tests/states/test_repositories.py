@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,21 @@ def test_spellings_of_one_repository_have_one_name(name: str) -> None:
         ("a/b c", "a/b__c"),
         ("o/" + "x" * 300, "o/" + "x" * 299 + "y"),
         ("o/é", "o/è"),
+        ("a_/b", "a/_b"),
+        ("a/b", "a__b"),
+        ("/a", "__a"),
     ],
 )
 def test_different_repositories_never_share_a_folder(one: str, other: str) -> None:
     assert folder_name(one) != folder_name(other)
+
+
+@given(st.lists(st.text(alphabet="/_-.ab", min_size=1, max_size=6), min_size=2, max_size=9))
+def test_no_two_names_share_a_folder(names: list[str]) -> None:
+    found: dict[str, str] = {}
+    for name in names:
+        with suppress(StateError):
+            assert found.setdefault(folder_name(name), canonical(name)) == canonical(name)
 
 
 @given(st.text(min_size=1, max_size=400))
@@ -158,6 +170,13 @@ def test_a_commit_that_no_source_has_is_asked_for_once(
             with pytest.raises(StateError, match="map 'o/pager' to a repository that has the commit"):
                 repositories.open("o/pager", "0" * 39 + "1")
     assert asked == ["0" * 39 + "1"]
+
+
+@pytest.mark.parametrize("name", ["none", "main~0", "main^{tree}", "a b", "..", "@{-1}", "\n", "é", "", "main:src"])
+def test_only_a_branch_by_its_name_is_a_branch(repository: Repository, base: str, name: str) -> None:
+    assert repository.branch("main") == base
+    assert repository.branch(name) is None
+    assert repository.branch("main") == base  # the helper still answers in step
 
 
 def test_a_branch_name_is_no_commit(mirrors: Path, source: Path) -> None:
@@ -356,5 +375,6 @@ def test_a_shallow_source_gives_states_with_a_short_history(
                 assert (done.returncode, done.stdout.strip()) == (0, said), command
 
 
-def test_a_source_is_named_without_its_credentials() -> None:
-    assert str(Source("o/r", "https://me:token@host/o/r.git")) == "https://host/o/r.git"
+@pytest.mark.parametrize("secret", ["me:token@", "token@", "me:p@ss:word@", ""])
+def test_a_source_is_named_without_its_credentials(secret: str) -> None:
+    assert str(Source("o/r", f"https://{secret}host/o/r.git")) == "https://host/o/r.git"

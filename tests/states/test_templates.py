@@ -78,8 +78,9 @@ def test_another_process_holds_what_it_uses(repository: Repository, bases: list[
 
 
 def test_a_new_template_makes_room_for_itself(repository: Repository, bases: list[str], tmp_path: Path) -> None:
+    repository.kept_bytes = 1
     for base in bases:
-        lay_out(repository, base, repository.tree_of(base), tmp_path / "wt", kept_bytes=1).close()
+        lay_out(repository, base, repository.tree_of(base), tmp_path / "wt").close()
     assert made(repository) == {bases[-1]}
 
 

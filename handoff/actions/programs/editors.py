@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from handoff.actions.operations import ApplyPatch, Opaque, Operation, Other, Run, patch_paths
 from handoff.actions.paths import Context, is_outside, resolve
@@ -26,17 +27,19 @@ def patch(call: Call) -> list[Operation]:
         return [Opaque(reason="patch", paths=paths or (".",))]
     if strip is None and any("/" in path for path in patch_paths(call.stdin, 0)):
         return [Opaque(reason="patch without -p", paths=(".",))]  # it goes by base names that exist
-    return [patch_of(call.stdin, strip or 0, call.context, call.has("-R", "--reverse"))]
+    return [patch_of(call.stdin, strip or 0, call.context, call.has("-R", "--reverse"), "patch")]
 
 
-def patch_of(text: str, strip: int, context: Context, is_reversed: bool = False) -> Operation:
+def patch_of(
+    text: str, strip: int, context: Context, is_reversed: bool = False, program: Literal["git", "patch"] = "git"
+) -> Operation:
     """A patch with the files it touches inside the repository."""
     paths = [resolve(path, context) for path in patch_paths(text, strip)]
     inside = tuple(dict.fromkeys(path for path in paths if not is_outside(path) and path != "."))
     if not inside:
         return Other(tool="patch", target=paths[0] if paths else "")
     root = context.cwd if context.cwd and not is_outside(context.cwd) else ""
-    return ApplyPatch(text=text, strip=strip, root=root, is_reversed=is_reversed, paths=inside)
+    return ApplyPatch(text=text, strip=strip, root=root, is_reversed=is_reversed, program=program, paths=inside)
 
 
 def apply_patch(call: Call) -> list[Operation]:

@@ -1,8 +1,8 @@
 """Shell lines carried out on the state of a repository, without running anything (``docs/science.md §2``).
 
-``syntax`` reads a line, ``machine`` carries it out on ``Effects`` with ``disk`` and ``words``; ``programs``,
-``printing``, ``git`` and ``inline`` are the programs it knows exactly. What it cannot carry out falls back to the static reading of
-``actions.lines``.
+``syntax`` reads a line, ``machine`` carries it out on ``Effects`` with ``disk`` and ``words``. The programs that are
+carried out exactly are in ``programs``, ``transfer``, ``printing``, ``finding``, ``builtins``, ``git`` and ``inline``.
+Of a line that is beyond it, the static reading of ``actions.lines`` is used.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from handoff.actions.lines import interpret_line
 from handoff.actions.paths import Context
 from handoff.states.editors import Misfit, Unknowable
 from handoff.states.effects import Effects, Snapshot
-from handoff.states.shell import git, inline, printing, programs
+from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
 from handoff.states.shell.machine import Leave, Machine, Oracle, Sink, Status, Streams, changed_since
 from handoff.states.shell.syntax import Beyond, Script, read_line
 from handoff.trajectory import Observation
 
 __all__ = ["Ran", "run_line"]
 
-_PROGRAMS = {**printing.PROGRAMS, **programs.PROGRAMS, **inline.PROGRAMS, **git.PROGRAMS}
-_CHANGING = programs.PROGRAMS.keys() - {"sed", "gsed"}  # the words of sed are no files alone
+_FILES = {**programs.PROGRAMS, **transfer.PROGRAMS}
+_PROGRAMS = {**printing.PROGRAMS, **builtins.PROGRAMS, **finding.PROGRAMS, **_FILES, **inline.PROGRAMS, **git.PROGRAMS}
+_CHANGING = _FILES.keys() - {"sed", "gsed"}  # the words of sed are no files alone
 _MOST_WAYS = 24
 _KILLED = frozenset((-1, 124, 130, 137, 143))
 """Exit codes of lines that were stopped."""

@@ -133,6 +133,16 @@ class Streams(NamedTuple):
     err: Sink
     source: Place | None = None
     """The file that the input comes from, when it is one."""
+    is_piped: bool = False
+    """Whether the input comes from another command."""
+
+
+class _Use(NamedTuple):
+    """What one command of a pipeline did with files. ``has_waited``: only after those before it had ended."""
+
+    read: set[Place]
+    written: set[Place]
+    has_waited: bool
 
 
 class Oracle:
@@ -192,6 +202,8 @@ class Machine:
         self.suspicion: str | None = None
         self.is_opaque = False
         """Whether a program said to change files, in a way that is not derived, was among those run."""
+        self.has_waited = False
+        """Whether the command has read all of its input before it did anything."""
         self.missing: list[str] = []
         """Files of the repository that a command needed, and that are surely absent."""
         self.misfit: Misfit | None = None
@@ -252,14 +264,14 @@ class Machine:
         else:
             statuses: list[Status] = []
             given = streams.stdin
-            used: list[tuple[set[Place], set[Place]]] = []
+            used: list[_Use] = []
             for number, command in enumerate(pipeline.commands):
                 is_last = number == len(pipeline.commands) - 1
                 out = streams.out if is_last else Buffer()
-                inner = Streams(given, out, streams.err)
-                outside = self.disk.watch()
+                inner = Streams(given, out, streams.err, is_piped=number > 0)
+                outside, self.has_waited = self.disk.watch(), False
                 statuses.append(self._in_subshell(partial(self._command, command, inner)))
-                used.append(self.disk.unwatch(outside))
+                used.append(_Use(*self.disk.unwatch(outside), self.has_waited))
                 given = out.data if isinstance(out, Buffer) else None
             self._part(used)
             status = statuses[-1]
@@ -267,11 +279,12 @@ class Machine:
                 status = False if False in statuses else None if None in statuses else True
         return status if not pipeline.is_negated or status is None else not status
 
-    def _part(self, used: list[tuple[set[Place], set[Place]]]) -> None:
+    def _part(self, used: list[_Use]) -> None:
         """The commands of a pipeline run at once: a file that one writes and another uses is not known."""
-        for number, (_, written) in enumerate(used):
-            for place in sorted(written):
-                if any(place in reads | writes for other, (reads, writes) in enumerate(used) if other != number):
+        for number, use in enumerate(used):
+            others = [other for n, other in enumerate(used) if n > number or (n < number and not use.has_waited)]
+            for place in sorted(use.written):
+                if any(place in other.read | other.written for other in others):
                     self.disk.write(place, None, "written by one command of a pipeline and used by another")
 
     def _in_subshell(self, run: Callable[[], Status]) -> Status:
@@ -401,7 +414,9 @@ class Machine:
             elif operator == "<":
                 if redirect.fd not in (None, 0):
                     raise Beyond("another descriptor")
-                self._read(arg)
+                is_doubtful = self._read(arg) is None and self.disk.kind(self.place(arg.text)) == "unknown"
+                if is_doubtful and not self.decided(None, f"reading {arg.text}"):
+                    raise _NotOpened
                 source = arg
             elif operator in (">&", "<&") and re.fullmatch(r"\d|-", arg.text):
                 streams = self._copied(redirect.fd, operator, arg.text, streams)
@@ -524,7 +539,7 @@ class Machine:
             line = self._inner_line(name, args, streams.stdin)
             if line is not None:
                 return self._inner(line, streams, name)
-            if name != "eval" and not any(arg.is_known and not arg.text.startswith("-") for arg in args[1:]):
+            if any(arg.text == "-c" for arg in args) or (streams.is_piped and len(args) < 3):
                 self.is_opaque = self.has_run_programs = self.effects.has_run_programs = True
                 self.effects.forget_place(EVERYTHING, f"{name} ran what the line does not tell")
                 return self._finish(Result(None, None, False), streams, name)
@@ -557,10 +572,10 @@ class Machine:
             if not arg.text.startswith(("-", "+")) or arg.text == "-":
                 return None
         if len(args) == 2 and args[1].is_known:
-            place = self.place(args[1].text)
-            is_own = place.path in (self.effects.files.differing if place.is_inside else self.effects.outside)
-            stdin = data if is_own and isinstance(data := self.disk.read(place), bytes) else None
-            return stdin.decode("utf-8", "surrogateescape") if stdin else None
+            script = self.place(args[1].text)
+            is_own = script.path in (self.effects.files.differing if script.is_inside else self.effects.outside)
+            data = self.disk.read(script) if is_own else None
+            return data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else None
         return stdin.decode("utf-8", "surrogateescape") if stdin and len(args) == 1 else None
 
     def _inner(self, line: str, streams: Streams, name: str) -> Status:
@@ -594,8 +609,9 @@ class Machine:
         text = stdin.decode("utf-8", "surrogateescape") if stdin is not None else None
         operations = operations_of(Call(words, text, self.context, is_alone=False))
         for operation in operations:
-            if words[0].text in self._builtins and not isinstance(operation, Opaque):
-                for path in changed_paths(operation):
+            changed = changed_paths(operation)
+            if changed and words[0].text in self._builtins and not isinstance(operation, Opaque):
+                for path in changed:
                     is_named = all(word.is_literal for word in words)
                     self.effects.forget(f"{words[0].text} that is not carried out", (path,) if is_named else ())
             else:
@@ -605,7 +621,7 @@ class Machine:
     def _forgotten(self, name: str, args: list[Arg]) -> Result:
         """A program that changes the files it is given, in a way that is not carried out."""
         reason = f"{name} that is not carried out"
-        for arg in args[1:]:
+        for arg in args[-1:] if name == "cp" else args[1:]:
             place = self.place(arg.text.partition("=")[2] if name == "dd" else arg.text, follows=False)
             if not place.is_inside:
                 self.effects.outside.pop(place.path, None)

@@ -25,11 +25,13 @@ class Literal_(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """``$name`` or ``${name}``; ``default``: the word of ``${name:-word}``."""
+    """``$name`` or ``${name}``; ``default``: the word of ``${name:-word}``; ``trim``: what ``${name%pattern}`` and its
+    kin take off (operator, pattern)."""
 
     name: str
     is_quoted: bool
     default: Word | None = None
+    trim: tuple[str, str] | None = None
 
 
 class Substitution(NamedTuple):
@@ -665,6 +667,8 @@ class _Reader:
             return Variable(name[0], is_quoted)
         if rest.startswith(":-") and not set(rest) & set("$`'\"\\{}"):
             return Variable(name[0], is_quoted, Word((Literal_(rest[2:], True),), rest[2:]))
+        if (trim := re.fullmatch(r"(%%?|##?)([\w.*/-]+)", rest)) is not None:
+            return Variable(name[0], is_quoted, trim=(trim[1], trim[2]))
         return Unread("${" + inside + "}")
 
     def _backquoted(self, *, is_quoted: bool) -> Part:

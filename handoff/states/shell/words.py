@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from handoff.actions.paths import Context
@@ -71,9 +72,9 @@ class Expander:
         return Arg("".join(piece[0] for piece in pieces if not isinstance(piece, _Unknown)))
 
     def _arg(self, word: Word, context: Context) -> list[Arg]:
-        if len(word.parts) == 1 and isinstance(part := word.parts[0], Literal_):
-            if part.is_quoted or not _SPECIAL & set(part.text):
-                return [Arg(part.text)]
+        part = word.parts[0] if len(word.parts) == 1 else None
+        if isinstance(part, Literal_) and (part.is_quoted or not _SPECIAL & set(part.text)):
+            return [Arg(part.text)]
         found: list[Arg] = []
         for pieces in self._braced(list(self._pieces(word))):
             for field in _split(pieces):
@@ -113,7 +114,7 @@ class Expander:
         if part.default is not None:
             is_unset = part.name in self.values and value == ""
             return self.single(part.default).text if is_unset else value
-        return value
+        return value if value is None or part.trim is None else _trimmed(value, *part.trim)
 
     # -- braces ---------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ class Expander:
         rest = pieces[end + 1 :]
         if commas:
             edges = [start, *commas, end]
-            return [[*pieces[a + 1 : b], *rest] for a, b in zip(edges, edges[1:], strict=False)]
+            return [[*pieces[a + 1 : b], *rest] for a, b in pairwise(edges)]
         inside = "".join(piece[0] for piece in pieces[start + 1 : end] if not isinstance(piece, _Unknown))
         numbers = re.fullmatch(r"(-?\d{1,4})\.\.(-?\d{1,4})", inside)
         if numbers is None:
@@ -232,6 +233,17 @@ class Expander:
         prefix = f"{place.path}/" if place.path else ""
         inner = (path[len(prefix) :] for path in self._disk.effects.unknown if path.startswith(prefix))
         return [name for name in inner if "/" not in name]
+
+
+def _trimmed(value: str, operator: str, pattern: str) -> str:
+    """``${name%pattern}`` and its kin: the shortest (one sign) or longest match at an end goes."""
+    wanted = re.compile(glob_pattern(pattern, crosses=True))
+    is_end = operator[0] == "%"
+    lengths = range(len(value) + 1) if len(operator) == 1 else range(len(value), -1, -1)
+    for length in lengths:
+        if wanted.match(value[len(value) - length :] if is_end else value[:length]):
+            return value[: len(value) - length] if is_end else value[length:]
+    return value
 
 
 def _may_match(part: str, name: str) -> bool:
