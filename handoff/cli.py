@@ -362,6 +362,24 @@ def view(
         out.print(shown(message.text, limit=None), markup=False, soft_wrap=True)
 
 
+@app.command(epilog="Example: [bold]handoff takeover p_3f2a… --view structured --successor local[/bold]")
+def takeover(
+    point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
+    successor: Annotated[str, typer.Option(help="A name from [successors.NAME] in handoff.toml.")],
+    view: Annotated[str, typer.Option(help="What it is given: repo, trace, summary, structured.")] = "structured",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run, sent to endpoints that take one.")] = 0,
+    data: Data = None,
+) -> None:
+    """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
+    from handoff.project import Project
+    from handoff.stages.one_takeover import one_takeover
+    from handoff.terminal_takeover import print_takeover
+
+    project = Project(data_folder(data))
+    _warn_about_sandbox(project)
+    print_takeover(one_takeover(project, point, view, successor, seed))
+
+
 # -- results ------------------------------------------------------------------------------------
 
 

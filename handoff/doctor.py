@@ -13,6 +13,9 @@ from typing import Literal
 import msgspec
 
 from handoff import sandbox
+from handoff.endpoints import Client, SdkTransport
+from handoff.errors import InputError, SuccessorError
+from handoff.project import Project
 from handoff.states import worktree
 from handoff.states.survey import Mirror, survey
 from handoff.tokens import TOKENIZER, count_tokens
@@ -52,15 +55,7 @@ def examine(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
         else "work trees are laid out by mount",
     )
     yield _docker()
-    endpoint = environment.get("OPENAI_BASE_URL")
-    key = "a key is set" if environment.get("OPENAI_API_KEY") else "no key is set"
-    yield Finding(
-        what="model endpoint",
-        state="off" if not endpoint else "ok",
-        detail=f"{endpoint}, {key} (not called)"
-        if endpoint
-        else "OPENAI_BASE_URL is not set; the embedded policy needs none",
-    )
+    yield from _endpoints(data, environment)
     yield Finding(
         what="tokenizer",
         state="ok",
@@ -109,6 +104,34 @@ def _git() -> Finding:
             detail=f"{text.strip()} is too old; {GIT_MINIMUM[0]}.{GIT_MINIMUM[1]} is needed",
         )
     return Finding(what="git", state="ok", detail=text.strip())
+
+
+def _endpoints(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Each successor of ``handoff.toml``: does its endpoint answer, and list the model? Nothing is generated."""
+    try:
+        successors = Project(data).settings.successors
+    except InputError as error:
+        yield Finding(what="settings", state="limited", detail=str(error))
+        return
+    if not successors:
+        detail = "no [successors.NAME] in handoff.toml; the embedded policy needs none"
+        yield Finding(what="model endpoints", state="off", detail=detail)
+    for name, endpoint in sorted(successors.items()):
+        brief = msgspec.structs.replace(endpoint, timeout_s=min(endpoint.timeout_s, 10.0))
+        with Client(brief, SdkTransport(brief, environment)) as client:
+            try:
+                listed = client.models()
+            except SuccessorError as error:
+                yield Finding(what=f"successor {name}", state="limited", detail=str(error))
+                continue
+        key = f"key from {endpoint.key_env}" if endpoint.key_env else "no key"
+        if not listed or endpoint.model in listed:
+            detail = f"{endpoint.base_url}, {endpoint.model}, {key}"
+            yield Finding(what=f"successor {name}", state="ok", detail=detail)
+        else:
+            some = ", ".join(listed[:5])
+            detail = f"{endpoint.base_url} does not list {endpoint.model!r}; set model to one of {some}"
+            yield Finding(what=f"successor {name}", state="limited", detail=detail)
 
 
 def _docker() -> Finding:

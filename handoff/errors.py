@@ -10,6 +10,9 @@
     ├── WorkerError              a process that helps died
     ├── SandboxError             the sandbox cannot start, or broke
     └── SuccessorError           a successor could not act (endpoint, policy, budget file)
+        ├── ContextLimitError    its conversation has outgrown what its model reads
+        ├── NoAnswerError        its endpoint gave no answer in all attempts; what it answered before is kept
+        └── EndpointError        its endpoint cannot be used until someone mends the key, the name or the account
 
 ``RecordError`` keeps its four parts as attributes, so that the quarantine table is built without
 parsing messages. Errors cross process boundaries, so all of them survive pickling.
@@ -44,6 +47,18 @@ class SandboxError(HandoffError):
 
 class SuccessorError(HandoffError):
     """A successor that could not act."""
+
+
+class ContextLimitError(SuccessorError):
+    """The conversation is longer than the model's context."""
+
+
+class NoAnswerError(SuccessorError):
+    """An endpoint that did not answer, however often it was asked. It may when the run is gone on with later."""
+
+
+class EndpointError(SuccessorError):
+    """An endpoint that only the user can make work: no key, no such model, nothing left to spend."""
 
 
 class RecordError(HandoffError):

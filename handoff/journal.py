@@ -8,7 +8,8 @@ When a line is safe:
 
 - against a kill of the process: as soon as ``append`` returns (it has been handed to the kernel);
 - against a power failure: with ``sync="entry"`` as soon as ``append`` returns, which costs one disk flush a
-  line and is meant for answers that were paid for; with ``sync="finish"`` once the last line is written;
+  line; with ``sync="paid"`` that holds for lines that were paid for, and all before them; with ``sync="finish"`` once
+  the last line is written;
   with ``sync="never"`` when the kernel gets round to it, for answers that cost nothing to compute again.
 """
 
@@ -25,7 +26,7 @@ from typing import Literal, TypeAlias
 
 from handoff.errors import HandoffError, InputError
 
-Sync: TypeAlias = Literal["never", "finish", "entry"]
+Sync: TypeAlias = Literal["never", "finish", "paid", "entry"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _PREFIX = 9  # eight digits and a space
@@ -74,13 +75,14 @@ class Log:
             os.close(self._file)
             raise _explain(error, path) from error
 
-    def append(self, payload: bytes, *, is_last: bool = False) -> None:
-        """Add one line; see the module's promises. ``payload`` holds no newline."""
+    def append(self, payload: bytes, *, is_last: bool = False, is_paid: bool = False) -> None:
+        """Add one line; see the module's promises. ``payload`` holds no newline; ``is_paid``: it cost money."""
         line = frame(payload)
         try:
             while line:  # a short write is legal
                 line = line[os.write(self._file, line) :]
-            if self._sync == "entry" or (is_last and self._sync == "finish"):
+            is_due = (is_paid and self._sync == "paid") or (is_last and self._sync != "never")
+            if is_due or self._sync == "entry":
                 os.fdatasync(self._file)
         except OSError as error:
             raise _explain(error, self.path) from error

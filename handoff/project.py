@@ -25,6 +25,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from handoff.endpoints.settings import Endpoint
 from handoff.errors import InputError
 from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.lake import Lake, write_file
@@ -34,6 +35,9 @@ from handoff.states.repository import KEPT_BYTES
 SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
 
+
+TAKEN_NAMES = frozenset({"A", "A+opening", "B", "E", "expert", "oracle", "resampled", "replay"})
+"""Names of successors that the embedded world has."""
 
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -53,11 +57,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"
     """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
     workers: _Positive = 2
-    """Takeovers run at once."""
+    """Takeovers run at once, beside those on endpoints."""
     step_budget: _Positive = 30
     """Model calls a successor may make."""
     token_budget: _Positive = 400_000
     """Prompt tokens a successor may spend, summed over its calls."""
+    dollar_budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """US dollars a successor on an endpoint may spend on one takeover. ``None``: no limit."""
+    successors: dict[str, Endpoint] = {}
+    """``[successors.NAME]``: models on endpoints that can take over."""
+    evaluate: tuple[str, ...] = ()
+    """Which of them every later round runs beside the trained arms. None unless named: they cost money."""
     points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
     record_limit: _Positive = RECORD_LIMIT
@@ -75,6 +85,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     kata: KataSettings = KataSettings()
+
+    def __post_init__(self) -> None:
+        for name in self.successors:
+            if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", name) is None or name in TAKEN_NAMES:
+                raise InputError(f"[successors.{name}]: {name!r} cannot name a successor; choose another name")
+        for name in self.evaluate:
+            if name not in self.successors:
+                raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
 
 
 class ShardSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -252,6 +270,8 @@ def _read_settings(path: Path) -> Settings:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Settings)
     except (FileNotFoundError, NotADirectoryError):
         return Settings()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except msgspec.ValidationError as error:
         known = ", ".join(field.name for field in msgspec.structs.fields(Settings))
         raise InputError(f"{path}: {error}; the settings are {known}: see {__name__}") from error

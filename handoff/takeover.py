@@ -8,17 +8,21 @@ its budget. What it costs is counted as ``docs/science.md §9`` says. Where the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from handoff.actions import ApplyPatch, Context, Opaque, changed_paths, context_of, interpret
-from handoff.errors import SuccessorError
+from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Ledger, Spoiled
+from handoff.endpoints.wire import writable
+from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.journal import Journal, Log
-from handoff.successors import Answer, Briefing, Question, Reply, Session, Successor
-from handoff.tokens import MESSAGE_OVERHEAD, TOKENIZER, count_tokens
+from handoff.spending import Meter, Purse, spent_of
+from handoff.successors import Answer, Briefing, CallingSession, Question, Reply, Session, Successor
+from handoff.tokens import TOKENIZER
 from handoff.trajectory import Action, Observation, Step, Usage
 
 __all__ = [
@@ -40,17 +44,22 @@ __all__ = [
 SUBMITTING = frozenset({"submit", "finish", "exit", "complete"})
 """Tools that end a run."""
 
-Status: TypeAlias = Literal["submitted", "step_limit", "token_limit", "error", "stopped"]
+Status: TypeAlias = Literal[
+    "submitted", "step_limit", "token_limit", "money_limit", "context_limit", "error", "stopped"
+]
 Provenance: TypeAlias = Literal["executed", "replayed"]
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What one takeover may spend. Both are checked before a call is made, so neither is ever exceeded."""
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one takeover may spend. All are checked before a call is made, so none is ever exceeded."""
 
     steps: int
     """Model calls."""
     prompt_tokens: int
     """Summed over the calls."""
+    dollars: float | None = None
+    """US dollars, the probe included. ``None``: no limit. A call is made only if the most it may cost is left; one
+    whose cost the endpoint does not tell is charged at that."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +123,14 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     note_tokens: int
     """Spent on writing the view."""
     tokenizer: str
+    endpoint_prompt_tokens: int | None = None
+    """As the endpoint counted, over the run's own calls. ``None``: no endpoint, or it did not say at some call."""
+    endpoint_completion_tokens: int | None = None
+    probe_prompt_tokens: int | None = None
+    """The same, of the probe's calls."""
+    probe_completion_tokens: int | None = None
+    dollars: float | None = None
+    """US dollars of all answered calls, the probe's included. ``None``: not known."""
     final_tree: str
     probe_done: tuple[str, ...] | None
     probe_plan: tuple[str, ...] | None
@@ -139,12 +156,14 @@ def takeover_identity(
     point_id: str, view_id: str, variant_id: str | None, successor_digest: str, seed: int, budget: Budget
 ) -> str:
     """The name of a run: all that decides it. Equal runs are run once."""
+    money = () if budget.dollars is None else (repr(budget.dollars),)
     return identify(
-        "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens
+        "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens, *money
     )
 
 
 # -- what the journal holds of one run, in order: (Replied, Probed?, Observed)*, Probed?, Finished ---------
+# and before a reply or a probe that an endpoint gave, its calls (``endpoints/ledger.py``)
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True, tag="probed"):
@@ -159,6 +178,10 @@ class Replied(msgspec.Struct, frozen=True, kw_only=True, tag="replied"):
 
     reply: Reply | None
     error: str = ""
+    status: Status | None = None
+    """How the run ends with this, where ``reply`` and ``error`` do not say it."""
+    is_passing: bool = False
+    """The error may be gone another time: a run that ended with it is gone on with when it is asked for again."""
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True, tag="observed"):
@@ -175,7 +198,9 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 
 Entry: TypeAlias = Probed | Replied | Observed | Finished
 EntryType = TypeVar("EntryType", Probed, Replied, Observed)
-_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Probed | Replied | Observed | Finished)
+_DECODER: msgspec.json.Decoder[Entry | CallEntry] = msgspec.json.Decoder(
+    Probed | Replied | Observed | Finished | Asked | Spoiled | Abandoned | Answered
+)
 
 
 def run_takeover(
@@ -200,17 +225,24 @@ def run_takeover(
     ``question``: the probe (``docs/science.md §6``), put once on a side branch when the successor has looked around
     and is about to change the repository or to submit, or at the end of a run that never does; ``None`` asks
     nothing. ``note_tokens``: what writing the view cost. A ``SuccessorError`` ends the run with status ``error``;
-    a ``SandboxError`` of the environment is raised, and the run can be gone on with later.
+    a ``SandboxError`` of the environment and an ``EndpointError``, which only the user can mend, are raised, and the
+    run can be gone on with later. So can one that ended because an endpoint did not answer: it is, when it is asked
+    for again. ``InputError``: a budget in money for a successor whose prices nobody knows.
     """
     run = canonical_json((briefing, question, successor.digest, seed, budget, note_tokens))
-    with journal.open(f"{takeover_id}.{identify('i', run)[2:14]}") as log:
-        past = tuple(_DECODER.decode(entry) for entry in log.entries)
+    name = f"{takeover_id}.{identify('i', run)[2:14]}"
+    with journal.open(name) as log:
+        past, calls = _sorted(_DECODER.decode(entry) for entry in log.entries)
         if past and isinstance(past[-1], Finished):
             return past[-1].takeover
+
+        def recorded(entry: CallEntry) -> None:
+            log.append(msgspec.json.encode(entry), is_paid=isinstance(entry, Answered | Spoiled))
+
         is_ours = callable(environment)
         place = environment() if callable(environment) else environment
         try:
-            recorder = _Recorder(log, past)
+            recorder = _Recorder(log, past, Ledger(name, recorded, calls))
             takeover = _run(takeover_id, briefing, successor, place, budget, seed, question, recorder, note_tokens)
             recorder.finish(takeover)
         finally:
@@ -219,21 +251,44 @@ def run_takeover(
     return takeover
 
 
+def _sorted(entries: Iterable[Entry | CallEntry]) -> tuple[tuple[Entry, ...], tuple[CallEntry, ...]]:
+    """What a journal holds of the run and of its calls. An end that may have passed by now is none."""
+    past: list[Entry] = []
+    calls: list[CallEntry] = []
+    for entry in entries:
+        if isinstance(entry, Asked | Spoiled | Abandoned | Answered):
+            calls.append(entry)
+            continue
+        if past and isinstance(past[-1], Replied) and past[-1].is_passing:
+            past.pop()
+            if isinstance(entry, Finished):
+                continue
+        past.append(entry)
+    if past and isinstance(past[-1], Replied) and past[-1].is_passing:
+        past.pop()
+    return tuple(past), tuple(calls)
+
+
 class _Recorder:
     """Hands out what the journal already holds; records what is new before anyone uses it."""
 
-    def __init__(self, log: Log, past: tuple[Entry, ...]) -> None:
+    def __init__(self, log: Log, past: tuple[Entry, ...], ledger: Ledger) -> None:
         self._log = log
         self._past = list(reversed(past))
+        self.ledger = ledger
         self.notes: list[str] = []
 
     def probe(self, session: Session, question: Question) -> Probed:
         if self._past:
             entry = self._past.pop()
             assert isinstance(entry, Probed), "the journal's name fixes whether there is a probe"
+            if isinstance(session, CallingSession):
+                self._take_calls(lambda: session.probe(question))
             return entry
         try:
             probed = Probed(answer=session.probe(question))
+        except EndpointError:
+            raise
         except SuccessorError as error:
             probed = Probed(answer=None, note=str(error))
         return self._write(probed)
@@ -242,14 +297,31 @@ class _Recorder:
         if self._past:
             entry = self._past.pop()
             assert isinstance(entry, Replied), "replies and observations alternate"
-            if entry.reply is not None:
-                session.recall(entry.reply)
+            reply = entry.reply
+            if isinstance(session, CallingSession):
+                self._take_calls(session.reply if reply is None else lambda: session.recall(reply))
+            elif reply is not None:
+                session.recall(reply)
             return entry
         try:
             replied = Replied(reply=session.reply())
+        except EndpointError:
+            raise
         except SuccessorError as error:
-            replied = Replied(reply=None, error=str(error) or type(error).__name__)
+            replied = Replied(
+                reply=None,
+                error=str(error) or type(error).__name__,
+                status="context_limit" if isinstance(error, ContextLimitError) else None,
+                is_passing=isinstance(error, NoAnswerError),
+            )
         return self._write(replied)
+
+    def _take_calls(self, asking: Callable[[], object]) -> None:
+        """Let a session find its recorded calls in the ledger, so that it stands where it stood. Nothing is asked."""
+        self.ledger.is_closed = True
+        with suppress(SuccessorError):  # it was recorded then
+            asking()
+        self.ledger.is_closed = False
 
     def observed(self, step: int, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
         if self._past:
@@ -269,29 +341,6 @@ class _Recorder:
         return entry
 
 
-class _Meter:
-    """Counts the conversation as it grows: each message once, each call at the length it has by then."""
-
-    def __init__(self, briefing: Briefing) -> None:
-        self.length = count_tokens(briefing.tools) + sum(_size(m.text) for m in briefing.messages())
-        self.first = self.length
-        self.prompt = 0
-        self.completion = 0
-        self.cached: int | None = 0
-
-    def call(self, reply: Reply) -> None:
-        own = count_tokens(reply.text) + count_tokens(reply.thought)
-        own += sum(count_tokens(action.tool) + count_tokens(action.arguments) for action in reply.actions)
-        self.prompt += self.length
-        self.completion += own
-        self.length += own + MESSAGE_OVERHEAD
-        cached = reply.usage.cached if reply.usage is not None else None
-        self.cached = None if cached is None or self.cached is None else self.cached + cached
-
-    def observe(self, observations: tuple[Observation, ...]) -> None:
-        self.length += sum(_size(observation.text) for observation in observations)
-
-
 def _run(
     takeover_id: str,
     briefing: Briefing,
@@ -304,20 +353,30 @@ def _run(
     note_tokens: int,
 ) -> Takeover:
     session = successor.start(briefing, seed)
-    meter = _Meter(briefing)
+    if isinstance(session, CallingSession):
+        session.attach(recorder.ledger)
+    meter = Meter(briefing, session)
+    purse = Purse(budget.dollars, session)
     notes: list[str] = []
     answer: Answer | None = None
 
     def probe() -> Answer | None:
         if answer is not None or question is None:
             return answer
+        if not purse.allows(meter.length, question):
+            notes.append("probe: what it may cost is more than is left")
+            return Answer()
+        before = recorder.ledger.spent("probe")
         valid, remark = _valid(recorder.probe(session, question), question)
+        if recorder.ledger.spent("probe").calls > before.calls:
+            purse.pay(recorder.ledger.spent("probe").dollars, recorder.ledger.spoiled)
         notes.extend([remark] if remark else [])
         return valid
 
     context = context_of("")
     transcript: list[Step] = []
     status: Status
+    is_lost = False
     while True:
         if len(transcript) >= budget.steps:
             status = "step_limit"
@@ -325,24 +384,34 @@ def _run(
         if meter.prompt + meter.length > budget.prompt_tokens:
             status = "token_limit"
             break
+        if not purse.allows(meter.length):
+            status = "money_limit"
+            break
         replied = recorder.reply(session)
         reply = replied.reply
         if reply is None:
-            status = "error" if replied.error else "stopped"
+            status = replied.status or ("error" if replied.error else "stopped")
             notes += [replied.error] if replied.error else []
+            is_lost = replied.is_passing
             break
         meter.call(reply)
+        purse.pay(reply.cost, recorder.ledger.spoiled)
         is_changing, context = _changes(reply.actions, context)
         if is_changing:
             answer = probe()
-        observations = recorder.observed(len(transcript) + 1, _act(environment, reply.actions))
+        observations = recorder.observed(len(transcript) + 1, _act(environment, reply.actions, session))
         meter.observe(observations)
         transcript.append(_step(reply, observations))
         if environment.is_over:
             status = "submitted"
             break
         session.observe(observations)
-    answer = probe() or Answer()
+        if isinstance(session, CallingSession) and (added := session.added()):
+            meter.add(added)
+            transcript[-1] = msgspec.structs.replace(transcript[-1], after=added)
+    answer = (None if is_lost else probe()) or Answer()
+    notes += [f"{meter.cut} replies were cut off at the limit of one reply"] if meter.cut else []
+    spent, asked = spent_of(session, recorder.ledger)
     verdict = environment.verdict()
     return Takeover(
         takeover_id=takeover_id,
@@ -364,11 +433,16 @@ def _run(
         completion_tokens=meter.completion,
         note_tokens=note_tokens,
         tokenizer=TOKENIZER,
+        endpoint_prompt_tokens=spent.prompt,
+        endpoint_completion_tokens=spent.completion,
+        probe_prompt_tokens=asked.prompt,
+        probe_completion_tokens=asked.completion,
+        dollars=None if spent.dollars is None or asked.dollars is None else spent.dollars + asked.dollars,
         final_tree=environment.tree(),
         probe_done=answer.done,
         probe_plan=answer.plan,
         transcript=tuple(transcript),
-        note="; ".join(notes + recorder.notes),
+        note="; ".join(notes + recorder.ledger.notes + recorder.notes),
     )
 
 
@@ -387,14 +461,15 @@ def _changes(actions: tuple[Action, ...], context: Context) -> tuple[bool, Conte
     return is_changing, context
 
 
-def _act(environment: Environment, actions: tuple[Action, ...]) -> tuple[Observation, ...]:
+def _act(environment: Environment, actions: tuple[Action, ...], session: Session) -> tuple[Observation, ...]:
     """Carry out one reply's actions in order; what follows a submission is not carried out."""
     observations: list[Observation] = []
     for action in actions:
         if environment.is_over:
             observations.append(Observation(call_id=action.call_id, missing="not_executed"))
         else:
-            observations.append(environment.act(action))
+            refused = session.refuse(action) if isinstance(session, CallingSession) else None
+            observations.append(refused if refused is not None else environment.act(action))
     return tuple(observations)
 
 
@@ -425,10 +500,6 @@ def _valid(probed: Probed, question: Question) -> tuple[Answer, str]:
     return Answer(done=None if done is None else tuple(dict.fromkeys(done)), plan=probed.answer.plan), remark
 
 
-def _size(text: str) -> int:
-    return count_tokens(text) + MESSAGE_OVERHEAD
-
-
 # -- bytes ------------------------------------------------------------------------------------------------
 
 
@@ -437,15 +508,5 @@ def _storable(entry: EntryType) -> tuple[EntryType, bytes]:
     try:
         return entry, msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        clean = msgspec.convert(_scrub(msgspec.to_builtins(entry)), type(entry))
+        clean = msgspec.convert(writable(msgspec.to_builtins(entry)), type(entry))
         return clean, msgspec.json.encode(clean)
-
-
-def _scrub(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {key: _scrub(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_scrub(part) for part in value]
-    return value

@@ -12,6 +12,12 @@ class SuccessorResource(Overrides):
     token_budget: int | None = Field(
         default=None, description="Prompt tokens one successor may spend, summed over its calls."
     )
+    dollar_budget: float | None = Field(
+        default=None, description="US dollars that one successor on an endpoint may spend on a takeover."
+    )
+    evaluate: list[str] | None = Field(
+        default=None, description="Successors of `handoff.toml` that the round runs beside the trained arms."
+    )
     points_per_run: int | None = Field(
         default=None, description="Handoff points of one recorded run that successors start from."
     )

@@ -17,7 +17,15 @@ from handoff.project import KataSettings, Settings
 from handoff.stages import CODE_VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md", "docs/science.md", "docs/formats.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/design.md",
+    "docs/science.md",
+    "docs/formats.md",
+    "docs/endpoints.md",
+]
 
 
 def read(page: str) -> str:

@@ -55,7 +55,7 @@ def test_a_torn_log_is_cut_and_goes_on(tmp_path: Path, payloads: list[bytes], mo
         assert log.entries == (*payloads, *more)
 
 
-@pytest.mark.parametrize("sync", ["never", "finish", "entry"])
+@pytest.mark.parametrize("sync", ["never", "finish", "paid", "entry"])
 def test_every_way_of_syncing_keeps_the_lines(tmp_path: Path, sync: str) -> None:
     """They differ in what a power failure may take, not in what is written."""
     journal = Journal(tmp_path, sync=sync)  # type: ignore[arg-type]
@@ -63,6 +63,23 @@ def test_every_way_of_syncing_keeps_the_lines(tmp_path: Path, sync: str) -> None
         log.append(b"x")
         log.append(b"y", is_last=True)
     assert journal.path("a").read_bytes() == frame(b"x") + frame(b"y")
+
+
+@pytest.mark.parametrize(
+    ("sync", "flushed"), [("never", ""), ("finish", "last"), ("paid", "paid last"), ("entry", "plain paid last")]
+)
+def test_what_was_paid_for_is_on_disk_before_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: str, flushed: str
+) -> None:
+    """A flush takes with it all that was written before."""
+    sizes: list[int] = []
+    monkeypatch.setattr("handoff.journal.os.fdatasync", lambda file: sizes.append(os.fstat(file).st_size))
+    with Journal(tmp_path, sync=sync).open("a") as log:  # type: ignore[arg-type]
+        ends = {}
+        for name, kind in (("plain", {}), ("paid", {"is_paid": True}), ("last", {"is_last": True})):
+            log.append(name.encode(), **kind)
+            ends[name] = log.path.stat().st_size
+    assert sizes == [ends[name] for name in flushed.split()]
 
 
 def _add(folder: Path, count: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from handoff.kata import store, tools
 from handoff.kata.testserver import TestRun
 from handoff.kata.world import unified_diff
-from handoff.sandbox import Sandbox
+from handoff.sandbox import Sandbox, editor
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
 
@@ -56,8 +56,10 @@ class KataEnvironment:
         match action.tool:
             case "bash" if isinstance(arguments.get("command"), str):
                 return self._bash(action, arguments["command"])
-            case "str_replace_editor" if all(isinstance(arguments.get(k), str) for k in ("path", "old_str", "new_str")):
+            case "str_replace_editor" if _is_replacement(arguments):
                 return self._replace(action, arguments["path"], arguments["old_str"], arguments["new_str"])
+            case "str_replace_editor":
+                return editor.edit(self._work, "/repo", arguments, action.call_id)
             case "submit":
                 self._is_over = True
                 return Observation(call_id=action.call_id, text="Submitted.", exit_code=0, error=False)
@@ -141,6 +143,11 @@ class KataEnvironment:
         if self._shell is not None:
             self._shell.close()
             self._shell = None
+
+
+def _is_replacement(arguments: Mapping[str, object]) -> bool:
+    is_meant = arguments.get("command", "str_replace") == "str_replace"
+    return is_meant and all(isinstance(arguments.get(key), str) for key in ("path", "old_str", "new_str"))
 
 
 def _is_judging(path: str) -> bool:

@@ -70,6 +70,34 @@ def write_file(workdir: Path, path: str, data: bytes) -> None:
             raise _explain(error, path) from error
 
 
+def list_folder(workdir: Path, path: str) -> list[str] | None:
+    """The names in a folder, sorted, those of folders with a ``/`` behind; ``None`` when it is no folder.
+
+    ``path`` empty or ``.`` is the work folder itself. ``SandboxError`` for a path that climbs out or crosses a link.
+    """
+    if path in ("", "."):
+        return _names(os.open(workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    with _parent(workdir, path) as (folder, name):
+        try:
+            return _names(os.open(name, _FOLDER, dir_fd=folder))
+        except OSError as error:
+            if error.errno == errno.ENOTDIR and not _is_link(name, folder):
+                return None
+            raise _explain(error, path) from error
+
+
+def _is_link(name: str, folder: int) -> bool:
+    return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _names(folder: int) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name for e in entries)
+    finally:
+        os.close(folder)
+
+
 @contextlib.contextmanager
 def _parent(workdir: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
     """The open folder that holds ``path``, and its last name."""

@@ -24,7 +24,7 @@ CODE_VERSIONS: dict[str, str] = {
     "injected_handoffs": "3",
     "view_renderings": "2",
     "adversarial_variants": "1",
-    "takeover_runs": "1",
+    "takeover_runs": "2",
     "diagnostics": "1",
     "robustness": "1",
     "curated_training_set": "2",

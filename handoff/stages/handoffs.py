@@ -229,6 +229,14 @@ def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     """The briefing of one point anywhere in the lake. ``point_id`` may be the beginning of one."""
     if view not in ALL_VIEWS:
         raise InputError(f"no view {view!r}; views are {', '.join(ALL_VIEWS)}")
+    point = find_point(project, point_id)
+    with Handoffs(project, point["shard"]) as handoffs:
+        return handoffs.briefing(point, view)
+
+
+def find_point(project: Project, point_id: str) -> dict[str, Any]:
+    """The row of one point anywhere in the lake. ``point_id`` may be the beginning of one; ``InputError`` when none
+    or several begin so."""
     found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
     if not found:
         place = project.lake.root / "injected_handoffs"
@@ -236,5 +244,5 @@ def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     if len(found) > 1:
         some = ", ".join(row["point_id"] for row in found[:3])
         raise InputError(f"{len(found)} handoff points begin with {point_id!r} ({some} …); give more of the id")
-    with Handoffs(project, found[0]["shard"]) as handoffs:
-        return handoffs.briefing(found[0], view)
+    row: dict[str, Any] = found[0]
+    return row

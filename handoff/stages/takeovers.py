@@ -4,12 +4,14 @@ The plan of a round is a function of its number and of each shard's split. The f
 collects the expert's takeovers on training points, each under two of the four views, and runs the yardsticks on test
 points. Later rounds evaluate the policies that the round before trained, on test points (which only report) and,
 for the arm that steers, on validation points, and collect takeovers on training points. Test points feed no choice.
+Successors on model endpoints run beside the policies on test points when the settings name them (``evaluate``).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,19 +20,23 @@ import msgspec
 
 from handoff.coevolution import cell_name
 from handoff.diagnosis.fixes import destroyed_fixes
+from handoff.endpoints import Client, Endpoint
+from handoff.errors import InputError
 from handoff.identity import identify
 from handoff.journal import Journal
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import Progress, run_many
 from handoff.kata.record import load_world
 from handoff.kata.roster import Roster
+from handoff.kata.threads import run_in_threads
 from handoff.kata.world import World
 from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
-from handoff.successors import Briefing, Question
+from handoff.successors import Briefing, Question, Successor
+from handoff.successors.openai import OpenAISuccessor, digest_of
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
@@ -41,6 +47,8 @@ STEERING = ("E",)
 """Whose failures on validation points decide what the next round collects."""
 DISTURBED_ARMS = ("A", "E")
 """Who is run on disturbed points too."""
+MOST_THREADS = 32
+"""Takeovers on endpoints at once in one process: each has a work tree and a shell."""
 POINT_LABELS = ("error", "intermediate", "milestone")
 """Points that successors are started from carry one of these; one point a label and run."""
 
@@ -74,6 +82,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None
     suffix: tuple[Step, ...]
     """The recorded continuation; only ``replay`` looks at it."""
+    endpoint: Endpoint | None
+    """For successors on one."""
     budget: Budget
     data: Path
 
@@ -94,7 +104,15 @@ def takeover_runs(
     upstream.append(("adversarial_variants", {"round": round, "shard": shard}))
     upstream += [("policy", {"round": last})] if last else []
     own = project.settings
-    settings = (own.seed, own.step_budget, own.token_budget, own.points_per_run, tuple(sorted(cells)))
+    settings: tuple[object, ...] = (
+        own.seed,
+        own.step_budget,
+        own.token_budget,
+        own.points_per_run,
+        tuple(sorted(cells)),
+    )
+    if own.evaluate:
+        settings += (own.dollar_budget, *((name, digest_of(endpoint_of(project, name))) for name in own.evaluate))
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
         return current
@@ -119,18 +137,64 @@ def _run(
     chosen = choose_points(list(points.values()), project.settings.points_per_run, project.settings.seed)
     views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
-    starts = list(plan(round_number(round), chosen, views, variants, points, project.settings.seed))
+    own = project.settings
+    starts = list(plan(round_number(round), chosen, views, variants, points, own.seed, tuple(own.evaluate)))
     starts = runnable(starts, policies)
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
     with Handoffs(project, shard) as handoffs:
         handoffs.load(points[start.point_id]["trajectory_id"] for start in starts)
         recipes = {row["variant_id"]: row for row in variants}
-        jobs = [_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
+        jobs = [make_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
+    yield from _rows(project, jobs, progress)
+
+
+def _rows(project: Project, jobs: Sequence[Job], progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """The row of each job, in order: those on endpoints on threads, which wait; then the others on processes."""
     settings = project.settings
-    yield from run_many(
-        execute, jobs, data=project.root, sandbox=settings.sandbox, workers=settings.workers, progress=progress
+    calling = [job for job in jobs if job.endpoint is not None]
+    own = [job for job in jobs if job.endpoint is None]
+
+    def shift(by: int) -> Progress | None:
+        return None if progress is None else lambda done, _: progress(by + done, len(jobs))
+
+    called = iter(run_on_endpoints(project, calling, shift(0)))
+    acted = run_many(
+        execute,
+        own,
+        data=project.root,
+        sandbox=settings.sandbox,
+        workers=settings.workers,
+        progress=shift(len(calling)),
     )
+    for job in jobs:
+        yield next(acted) if job.endpoint is None else next(called)
+
+
+def run_on_endpoints(project: Project, jobs: Sequence[Job], progress: Progress | None) -> list[dict[str, Any]]:
+    """The rows of jobs whose successors are on endpoints, as many at once as their endpoints allow together.
+
+    The first error ends all; what was answered by then is in the journal.
+    """
+    with ExitStack() as opened:
+        clients: dict[str, Client] = {}
+        for job in jobs:
+            if job.endpoint is not None and job.start.arm not in clients:
+                clients[job.start.arm] = opened.enter_context(Client(job.endpoint))
+
+        def stop() -> None:
+            for client in clients.values():
+                client.halt("stopped, because another takeover could not go on; run again to go on from here")
+
+        return run_in_threads(
+            lambda lab, job: execute(lab, job, clients[job.start.arm]),
+            jobs,
+            data=project.root,
+            sandbox=project.settings.sandbox,
+            threads=min(MOST_THREADS, sum(client.endpoint.concurrency for client in clients.values())),
+            progress=progress,
+            stop=stop,
+        )
 
 
 def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) -> list[Mapping[str, Any]]:
@@ -167,8 +231,9 @@ def plan(
     variants: Sequence[Mapping[str, Any]],
     points: Mapping[str, Mapping[str, Any]],
     seed: int,
+    evaluate: Sequence[str] = (),
 ) -> Iterator[Start]:
-    """Every start of a round in one shard, in a fixed order."""
+    """Every start of a round in one shard, in a fixed order. ``evaluate``: successors on endpoints to run as well."""
 
     def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
         return Start(
@@ -193,7 +258,7 @@ def plan(
                 yield start(point, turn[0], arm, "collect")
         elif split != "train" and number > 0:
             for view in VIEWS:
-                for arm in LEARNED if split == "test" else STEERING:
+                for arm in (*LEARNED, *evaluate) if split == "test" else STEERING:
                     yield start(point, view, arm, "evaluate")
         elif split == "test":
             for arm, view in (("expert", "repo"), ("oracle", "repo"), ("resampled", "trace"), ("replay", "trace")):
@@ -215,7 +280,7 @@ def _cells(start: Start, labels: Sequence[str]) -> frozenset[str]:
     return frozenset(cell_name(start.arm, start.view, label, tier) for label in ("all", *labels))
 
 
-def _job(
+def make_job(
     project: Project,
     handoffs: Handoffs,
     start: Start,
@@ -223,11 +288,21 @@ def _job(
     variants: Mapping[str, Mapping[str, Any]],
     policies: Mapping[str, Mapping[str, Any]],
 ) -> Job:
+    """A start with what a worker needs."""
     variant = None if start.variant_id is None else variants[start.variant_id]
     briefing, tree = briefing_at(handoffs, point, start.view, variant)
     policy = policies[start.arm] if start.arm in LEARNED else None
-    budget = Budget(steps=project.settings.step_budget, prompt_tokens=project.settings.token_budget)
-    digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
+    settings = project.settings
+    endpoint = settings.successors.get(start.arm)
+    budget = Budget(
+        steps=settings.step_budget,
+        prompt_tokens=settings.token_budget,
+        dollars=settings.dollar_budget if endpoint is not None else None,
+    )
+    if endpoint is not None:
+        digest = digest_of(endpoint)
+    else:
+        digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
     return Job(
         start=start,
         takeover_id=takeover_identity(start.point_id, start.view_id, start.variant_id, digest, start.seed, budget),
@@ -239,6 +314,7 @@ def _job(
         briefing=briefing,
         question=question_of(point, handoffs, start.seed),
         suffix=handoffs.trajectory(point).steps[point["h"] :] if start.arm == "replay" else (),
+        endpoint=endpoint,
         budget=budget,
         data=project.root,
     )
@@ -269,8 +345,20 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
                     arm="B",
                     seed=settings.seed,
                 )
-                jobs.append(_job(project, handoffs, start, point, {}, {"B": {"policy_id": digest, "path": path}}))
+                jobs.append(make_job(project, handoffs, start, point, {}, {"B": {"policy_id": digest, "path": path}}))
     return jobs
+
+
+def endpoint_of(project: Project, name: str) -> Endpoint:
+    """The endpoint of a named successor. ``InputError`` that lists the others when there is none of that name."""
+    known = project.settings.successors
+    if name not in known:
+        listed = ", ".join(sorted(known)) or "none yet"
+        place = project.root / "handoff.toml"
+        raise InputError(
+            f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {listed}"
+        )
+    return known[name]
 
 
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
@@ -300,17 +388,21 @@ def _world(data: Path) -> World:
     return load_world(data)
 
 
-def execute(lab: KataLab, job: Job) -> dict[str, Any]:
-    """Carry out one start: the row of ``takeover_runs``."""
+def execute(lab: KataLab, job: Job, client: Client | None = None) -> dict[str, Any]:
+    """Carry out one start: the row of ``takeover_runs``. ``client``: of the job's endpoint, when it has one."""
     task = _world(job.data).task(job.repo)
-    successor = _roster(job.data).successor(
-        job.start.arm,
-        policy=job.policy,
-        task=task,
-        present=lambda: lab.files(job.tree),
-        suffix=job.suffix,
-        seed=job.start.seed,
-    )
+    successor: Successor
+    if client is not None:
+        successor = OpenAISuccessor(client, name=job.start.arm)
+    else:
+        successor = _roster(job.data).successor(
+            job.start.arm,
+            policy=job.policy,
+            task=task,
+            present=lambda: lab.files(job.tree),
+            suffix=job.suffix,
+            seed=job.start.seed,
+        )
     takeover = run_takeover(
         takeover_id=job.takeover_id,
         briefing=job.briefing,
@@ -319,7 +411,8 @@ def execute(lab: KataLab, job: Job) -> dict[str, Any]:
         budget=job.budget,
         seed=job.start.seed,
         question=job.question,
-        journal=Journal(job.data / "journal" / "takeovers", sync="never"),  # these answers cost nothing
+        # A policy's answers cost nothing to have again.
+        journal=Journal(job.data / "journal" / "takeovers", sync="never" if client is None else "paid"),
     )
     own = msgspec.structs.asdict(job.start)
     removed = destroyed_fixes(

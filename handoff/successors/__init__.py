@@ -4,6 +4,7 @@
 
     policy.py   a learned or scripted policy that proposes one action at a time (embedded)
     replay.py   the recorded continuation, carried out again (reference)
+    openai.py   a tool-calling agent on a model endpoint
 
 What is said between a successor and its takeover is defined here; the loop is ``takeover.py``.
 """
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from handoff.endpoints.ledger import Ledger
 from handoff.trajectory import Action, Message, Observation, Usage
 
 
@@ -51,6 +53,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """US dollars."""
     model: str | None = None
+    finish: str = ""
+    """Why the model stopped, in its endpoint's word; ``length``: it was cut off. Empty: nothing is said."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +103,35 @@ class Session(Protocol):
 
         Whether this was called or not must change nothing about later replies.
         """
+        ...
+
+
+@runtime_checkable
+class CallingSession(Session, Protocol):
+    """A session that asks an endpoint, and so costs money."""
+
+    def attach(self, ledger: Ledger) -> None:
+        """Make every call through this ledger. Comes before the first reply."""
+        ...
+
+    def opening_tokens(self) -> int:
+        """Tokens of what it tells its model beside the briefing's messages: its instructions and its own tools."""
+        ...
+
+    def price_ahead(self, prompt_tokens: int) -> float | None:
+        """US dollars that a call with such a prompt may cost at most. ``None``: the prices are not known."""
+        ...
+
+    def probe_price_ahead(self, prompt_tokens: int, question: Question) -> float | None:
+        """The same of the probe; ``prompt_tokens``: of the conversation without the question."""
+        ...
+
+    def refuse(self, action: Action) -> Observation | None:
+        """What is wrong with a call that cannot be carried out as it was made; ``None``: nothing."""
+        ...
+
+    def added(self) -> tuple[Message, ...]:
+        """What it told its model itself after the last observations, such as that it called no tool."""
         ...
 
 
