@@ -204,6 +204,8 @@ def ingest(
         repo = names.get(str(paths[0].resolve())) or repository_name(paths[0])
         name = shard or shard_name("-".join((repo.rpartition("/")[2], *branch)).replace(".", "-"))[:100]
         wanted = _text(task) if task else None
+        if not shard:
+            project.check_free(name, (str(project.branch_file(name)),), {repo: str(paths[0].resolve())})
         print_branches(corpus.add_branches(project, name, paths[0], branch, repo=repo, base=base, task=wanted))
     else:
         if next(files(paths), None) is None:

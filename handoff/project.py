@@ -225,14 +225,19 @@ class Project:
         )
         write_file(self.inbox / f"{name}{SHARD_FILE}", msgspec.json.format(msgspec.json.encode(source)))
 
-    def check_free(self, name: str, paths: tuple[str, ...]) -> None:
-        """``InputError`` when a shard of this name is read from files beside ``paths``: those would take its place."""
+    def check_free(self, name: str, paths: tuple[str, ...], repositories: Mapping[str, str] | None = None) -> None:
+        """``InputError`` when a shard of this name is read from files beside ``paths``: those would take its place.
+
+        With ``repositories``, also when it is made of other repositories than these (branches of a namesake).
+        """
         known = self.shards().get(name)
         others = {stored_name(Path(path), self.root) for path in known.paths} if known is not None else set()
         others -= {stored_name(Path(path), self.root) for path in paths}
+        if known is not None and repositories is not None:
+            others |= {place for repo, place in known.repositories.items() if repositories.get(repo) != place}
         if others:
             raise InputError(
-                f"shard {name!r} is read from {min(others)}: give these files a shard of their own with --shard NAME, "
+                f"shard {name!r} is read from {min(others)}: give this one a name of its own with --shard NAME, "
                 f"or replace that one with --shard {name}"
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from handoff import cli
 from handoff.lake import Lake
+from handoff.sandbox import available
 from tests.states.histories import Made, make
 
 OLD = "def page(items, size):\n    return items[0:size]\n"
@@ -192,3 +194,35 @@ def test_inspect_tells_what_is_known_outside(tmp_path: Path) -> None:
     assert "pip left: 1.0" in text
     assert "/tmp/scratch.py" in text
     assert "nothing is known of:" in text
+
+
+FIX = """cat > fix.py <<'EOF'
+import glob
+for name in glob.glob('p*.py'):
+    text = open(name).read()
+    open(name, 'w').write(text.upper())
+print('done')
+EOF"""
+
+
+@pytest.mark.skipif(available()["bubblewrap"] is not None or shutil.which("python3") is None, reason="no jail here")
+def test_a_step_that_no_text_tells_is_executed_again_only_when_asked(
+    tmp_path: Path, repository: tuple[Path, str]
+) -> None:
+    """By option, of a file and of a shard."""
+    folder, commit = repository
+    steps = (STEPS[0], (FIX, ""), ("cd /testbed && python3 fix.py", "done\n"), ("ls", "fix.py\npager.py\n"))
+    file = recording(tmp_path / "runs" / "a.traj.json", commit, steps=steps, info={"exit_status": "Submitted"})
+    mapped = ("--repository", f"acme/pager={folder}")
+
+    def told(*more: str) -> list[Any]:
+        text = shown("states", file, *mapped, "--json", "--data", tmp_path / "none", *more)
+        return [recovery["how"] for recovery in json.loads(text)["verdict"]["recoveries"]]
+
+    assert told() == []
+    assert told("--rerun") == ["rerun"]
+    for more, expected in (((), []), (("--rerun",), ["rerun"])):
+        shown("ingest", file, *mapped, "--data", tmp_path / "data", *more)
+        (row,) = Lake(tmp_path / "data" / "lake").rows("state_verdicts")
+        assert [recovery["how"] for recovery in row["recoveries"]] == expected
+    assert not [path for path in (tmp_path / "data" / "sandboxes").iterdir() if path.name.startswith("rerun-")]

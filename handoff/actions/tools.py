@@ -182,7 +182,7 @@ def _of_values(name: str, values: _Values, context: Context) -> Result:
             return reader(name, values, context)
     except (KeyError, TypeError, ValueError):
         return (Other(tool=name),), context
-    if name in _SUBAGENTS and values.get("subagent_type") in _READING_AGENTS:
+    if name in _SUBAGENTS and values.get("subagent_type") in tuple(_READING_AGENTS):  # it may be a list
         return (Other(tool=name),), context
     return _other(name), context
 

@@ -25,7 +25,7 @@ from handoff.trajectory import Trajectory
 
 __all__ = ["Base", "find_base", "find_result", "preimages"]
 
-_FEW = 40
+_FEW = 12
 """Texts held against a commit that the recording names: it is doubted only when they contradict it."""
 _EARLIER = 200
 """Commits before the run began that are looked at."""

@@ -7,8 +7,9 @@ file is ``Unknowable``. ``History`` is what ``undo_edit`` goes back to.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from handoff.actions import (
     AppendFile,
@@ -22,7 +23,7 @@ from handoff.actions import (
 )
 from handoff.states import editors, lenient, str_replace, windows
 from handoff.states.editors import Misfit, Unknowable, encoded
-from handoff.states.str_replace import OPENHANDS_0_2, VERSIONS, Version
+from handoff.states.str_replace import OPENHANDS_0_2, VERSIONS
 
 TextEdit: TypeAlias = AppendFile | Replace | ReplaceEach | InsertLines | EditLines
 
@@ -144,6 +145,18 @@ def _lines_edited(edit: EditLines, data: bytes) -> bytes:
             return editors.edit_lines(data, first, last, text)
 
 
+class _Kept(NamedTuple):
+    """What an edit's undoing needs."""
+
+    data: bytes | None
+    """The file before it, or the whole new text of a file that was written; ``None``: not known."""
+    edit: Literal["replace", "insert", "write"]
+
+
+_MOST_KEPT = 10
+"""Edits of a file that can be undone: as many as OpenHands' editor keeps."""
+
+
 class History:
     """What ``undo_edit`` goes back to: per file, the texts before each edit by an editor of the ``str_replace`` kind.
 
@@ -151,31 +164,27 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[dict[Version, bytes] | None]] = {}
+        self._kept: dict[str, deque[_Kept]] = {}
+        self._dropped: set[str] = set()
+        """Files with more edits than are kept."""
         self._undone: set[str] = set()
         """Files whose last edit by such an editor was an undoing."""
 
     def note(self, operation: TextEdit | WriteFile, place: str, before: bytes | None) -> None:
         """An edit of the file at ``place`` was made. ``before``: what it held; ``None``: that is not known."""
-        versions = VERSIONS.get(getattr(operation, "dialect", ""))
-        if versions is None:
+        if getattr(operation, "dialect", "") not in VERSIONS:
             return
         self._undone.discard(place)
-        if isinstance(operation, WriteFile):  # the new text itself is what is kept
-            kept: dict[Version, bytes] | None = dict.fromkeys(versions, encoded(operation.text))
-        elif before is None:
-            kept = None
-        else:
-            kept = {}
-            for version in versions:
-                try:
-                    kept[version] = str_replace.remembered(
-                        before, version, is_insert=isinstance(operation, InsertLines)
-                    )
-                except Unknowable:
-                    kept = None
-                    break
-        self._kept.setdefault(place, []).append(kept)
+        kept = self._kept.setdefault(place, deque(maxlen=_MOST_KEPT))
+        if len(kept) == _MOST_KEPT:
+            self._dropped.add(place)
+        match operation:
+            case WriteFile(text=text):  # the new text itself is what is kept
+                kept.append(_Kept(encoded(text), "write"))
+            case InsertLines():
+                kept.append(_Kept(before, "insert"))
+            case _:
+                kept.append(_Kept(before, "replace"))
 
     def undo(self, operation: Undo, place: str) -> bytes:
         """What the last edit's undoing writes. ``Misfit``: there is nothing to undo."""
@@ -183,12 +192,17 @@ class History:
         if place in self._undone and OPENHANDS_0_2 in versions:
             raise Unknowable("some releases of the editor undo the same edit again")
         if not self._kept.get(place):
+            if place in self._dropped:
+                raise Unknowable("editors differ in how many edits they can undo")
             raise Misfit("there is no edit to undo")
         self._undone.add(place)
-        kept = self._kept[place].pop()
-        if kept is None:
+        data, edit = self._kept[place].pop()
+        if data is None:
             raise Unknowable("the text before the edit that is undone is not known")
-        texts = {kept[version]: None for version in versions if version in kept} or dict.fromkeys(kept.values())
+        if edit == "write":
+            return data
+        is_insert = edit == "insert"
+        texts = {str_replace.remembered(data, version, is_insert=is_insert): None for version in versions}
         if len(texts) > 1:
             raise Unknowable("releases of the editor differ in what undoing leaves, and nothing tells which one ran")
-        return next(iter(texts))
+        return next(iter(texts), data)

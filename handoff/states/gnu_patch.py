@@ -46,7 +46,7 @@ def _applied(data: bytes, hunks: list[Hunk], path: str) -> _Applied:
     lines = lines_of(data)
     done: list[bytes] = []
     frozen = 0
-    """Lines of the file that are behind the last hunk's place already."""
+    """Lines of the file up to the last one that a hunk changed."""
     offset = 0
     is_moved = False
     for hunk in hunks:
@@ -68,9 +68,9 @@ def _applied(data: bytes, hunks: list[Hunk], path: str) -> _Applied:
         start = found - 1
         if (head or tail) and start + len(hunk.old) >= len(lines) and lines and not lines[-1].endswith(b"\n"):
             raise Unknowable(f"{path}: patch applies a hunk with less context where the file's last line is open")
-        done += lines[frozen : start + head]
-        done += hunk.new[head : len(hunk.new) - tail]
-        frozen = start + len(hunk.old) - tail
+        done += lines[frozen : start + prefix]
+        done += hunk.new[prefix : len(hunk.new) - suffix]
+        frozen = start + len(hunk.old) - suffix
     done += lines[frozen:]
     done[:-1] = [line if line.endswith(b"\n") else line + b"\n" for line in done[:-1]]
     return _Applied(b"".join(done), is_moved)
@@ -85,7 +85,7 @@ def _found(lines: list[bytes], hunk: Hunk, first: int, guess: int, frozen: int, 
 
     def fits(at: int, head: int, tail: int) -> bool:
         start = at - 1
-        if start < 0 or start + count - tail > len(lines) or start + head < frozen:
+        if start < 0 or start + count - tail > len(lines) or start < frozen:
             return False
         return lines[start + head : start + count - tail] == hunk.old[head : count - tail]
 

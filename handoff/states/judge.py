@@ -20,7 +20,8 @@ from handoff.states.walk import NOT_TOLD, Walk
 
 _LISTED = 5
 """Files named in a reason."""
-_PICKED_PATHS = re.compile(r"git diff\b[^|;&\n]*(?: -- |\s[\w./-]+\.\w+)")
+_PICKED_PATHS = re.compile(r"git diff\b[^|;&\n]{0,400}?(?: -- |\s[\w./-]{1,200}\.\w)")
+_ADDS_NEW = re.compile(r"git (?:add\b|diff\b[^;&|\n]{0,200}--(?:cached|staged)|stage\b)")
 _ADDING_ALL = ("sweagent", "mini", "openhands")
 """Harnesses that add every file before they make the patch."""
 
@@ -65,7 +66,8 @@ def ending(walk: Walk) -> Ending:
     picked = is_picked(walk)
     is_new = any(file.old_path is None for file in files)
     has_left = any(walk.files.base(path) is None for path in final if path not in named)
-    is_complete = not picked and not has_left and (is_new or walk.trajectory.format.startswith(_ADDING_ALL))
+    adds_all = walk.trajectory.format.startswith(_ADDING_ALL) and not _leaves_new_files_out(walk)
+    is_complete = not picked and not has_left and (is_new or adds_all)
     return Ending(has_patch, is_complete, contents)
 
 
@@ -91,6 +93,15 @@ def patch_files(walk: Walk) -> list[FilePatch]:
 def is_picked(walk: Walk) -> bool:
     """Whether the run chose which files go into its patch."""
     return any(_PICKED_PATHS.search(a.arguments) for step in walk.trajectory.steps for a in step.actions)
+
+
+def _leaves_new_files_out(walk: Walk) -> bool:
+    """Whether the run made its patch itself, by a ``git diff`` that does not see files which git does not track."""
+    patch = (walk.trajectory.outcome.patch or "").strip()
+    lines = [action.arguments for step in walk.trajectory.steps for action in step.actions]
+    if not patch or any(_ADDS_NEW.search(line) for line in lines) or not any("git diff" in line for line in lines):
+        return False
+    return any(patch in seen.text for step in walk.trajectory.steps for seen in step.observations)
 
 
 def judge(walk: Walk, result_tree: str | None = None) -> Judgement:
@@ -132,6 +143,7 @@ def _compare_end(walk: Walk, end: Ending) -> None:
         _compare(walk, file, end)
     picked = is_picked(walk)
     left = any(walk.files.base(path) is None for path in walk.files.changed() if path not in named)
+    leaves_new = _leaves_new_files_out(walk)
     for path in walk.histories.paths():
         if path in named or walk.effects.is_unknown(path):
             continue
@@ -141,7 +153,7 @@ def _compare_end(walk: Walk, end: Ending) -> None:
             if version is not None and not picked and (base is not None or not left):
                 version.is_shown = True  # back to what the base holds, as the patch says
         elif base is None:
-            if version is not None and not is_ignored(Disk(walk.effects), path):
+            if version is not None and not picked and not leaves_new and not is_ignored(Disk(walk.effects), path):
                 # Removed unseen, or left out of the patch as git's untracked files are: the patch does not say which.
                 walk.histories.doubt(path, walk.shown_at(path) + 1)
         elif not picked:

@@ -20,7 +20,7 @@ from handoff.states.undoing import hunks_stand_once, origins
 class Version:
     """A file between two operations on it."""
 
-    __slots__ = ("_lines", "by", "follows", "is_same", "is_shown", "moment", "proof", "shown", "state", "step")
+    __slots__ = ("by", "follows", "is_same", "is_shown", "moment", "proof", "shown", "state", "step")
 
     def __init__(self, state: FileState, step: int, moment: int, by: Operation | None) -> None:
         self.state = state
@@ -39,7 +39,6 @@ class Version:
         self.follows = False
         """Whether something shows that it is the version before with just this change."""
         self.proof = False
-        self._lines: list[bytes] | None = None
 
     @property
     def data(self) -> bytes | None:
@@ -49,9 +48,7 @@ class Version:
     @property
     def lines(self) -> list[bytes]:
         """Its lines, split at line feeds."""
-        if self._lines is None:
-            self._lines = (self.data or b"").split(b"\n")
-        return self._lines
+        return (self.data or b"").split(b"\n")
 
     def show(self, stretches: Iterable[tuple[int, int]]) -> None:
         """Note lines that the recording shows."""

@@ -138,7 +138,7 @@ class Walk(Watching):
                 self._touch(start, tuple(each for each in operations if not self._is_refusal_due(each)), None)
             if happened and observation.missing == "none":
                 self._forget_changed(start, NOT_TOLD)
-            if happened and checkpoints.REDACTED.search(action.arguments):
+            if happened and _is_redacted(action):
                 self._forget_changed(start, "a publisher replaced something in the text of this edit")
             self._note_gaps(known, start, line, observation)
             if happened:
@@ -292,3 +292,9 @@ class Walk(Watching):
         for path in open_files:
             if not self.effects.is_unknown(path):
                 self.effects.forget(why, (path,))
+
+
+def _is_redacted(action: Action) -> bool:
+    """Whether a publisher replaced something in the call. Escapes of its text are no letters of a word."""
+    text = action.arguments if action.is_text else re.sub(r"\\[ntr]", " ", action.arguments)
+    return checkpoints.REDACTED.search(text) is not None

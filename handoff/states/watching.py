@@ -37,7 +37,7 @@ _ANSWER = re.compile(
 )
 """How editors begin the answer to an edit that they made."""
 _MOVES_HEAD = re.compile(
-    r"\bgit\b[^;&|\n]*\s(?:commit|reset|checkout|switch|stash|merge|rebase|pull|cherry-pick|revert|am|bisect|worktree)\b"
+    r"\bgit\b[^;&|\n]{0,200}\s(?:commit|reset|checkout|switch|stash|merge|rebase|pull|cherry-pick|revert|am|bisect|worktree)\b"
 )
 """Lines after which git may compare with another commit than the base."""
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from handoff import corpus as tables
+from handoff.errors import InputError
 from handoff.project import Project
 from handoff.stages import corpus, handoffs, quality
 from handoff.states.repositories import run_git
@@ -89,6 +90,15 @@ def test_a_shard_is_made_again_without_its_repository_s_refs(tmp_path: Path, har
         project.lake.path(table, shard=SHARD).unlink()
     run_stages(Project(tmp_path / "data"))
     assert digests(project) == before
+
+
+def test_a_namesake_does_not_take_the_place_of_a_shard_of_branches(tmp_path: Path, hard: Path) -> None:
+    project = Project(tmp_path / "data")
+    corpus.add_branches(project, SHARD, hard, ("hard",), repo="o/r", task="Do the hard things.")
+    place = (str(project.branch_file(SHARD)),)
+    project.check_free(SHARD, place, {"o/r": str(hard.resolve())})
+    with pytest.raises(InputError, match=r"source\.git.*--shard"):
+        project.check_free(SHARD, place, {"o/r": str(tmp_path / "other" / "source.git")})
 
 
 def test_a_branch_that_moved_is_read_anew(tmp_path: Path) -> None:

@@ -137,6 +137,16 @@ def test_undoing_twice_is_not_known_where_some_releases_undo_the_same_edit_again
         history.undo(Undo(path="f", dialect="openhands"), "f")
 
 
+def test_more_edits_than_any_editor_keeps_are_not_known() -> None:
+    history = History()
+    for number in range(12):
+        history.note(swap("a", "b", "sweagent"), "f", b"%d\n" % number)
+    undo = Undo(path="f", dialect="sweagent")
+    assert [history.undo(undo, "f") for _ in range(10)] == [b"%d\n" % number for number in range(11, 1, -1)]
+    with pytest.raises(Unknowable, match="how many edits"):
+        history.undo(undo, "f")
+
+
 def test_undoing_an_edit_of_an_unknown_file_is_not_known() -> None:
     history = History()
     history.note(swap("a", "b", "openhands"), "f", None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from handoff.states.editors import Misfit, Unknowable
@@ -106,6 +106,8 @@ def test_patches(program: Program, count: int, tmp_path: Path) -> None:
 
     @settings(max_examples=count, suppress_health_check=list(HealthCheck), deadline=None, database=None)
     @given(st.integers(min_value=0, max_value=2**64))
+    @example(3_219_788)  # an open last line that the file goes on from
+    @example(29_510_852_864)  # a hunk out of place that the next one may not step behind
     def check(seed: int) -> None:
         case = Case(seed, tmp_path / "work")
         if not case.diff:

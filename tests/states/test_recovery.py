@@ -179,11 +179,9 @@ def test_a_read_without_its_last_line_feed_is_not_enough(repository: Repository,
     assert replay(with_patch, "t_2", repository).status == "verified"
 
 
-def test_a_text_that_a_publisher_redacted_is_unknown(repository: Repository, base: str) -> None:
-    steps = (
-        editor(command="create", path="/testbed/key.txt", file_text="key = [REDACTED]\n"),
-        bash("cat key.txt", "key = [REDACTED]\n"),
-    )
+@pytest.mark.parametrize("text", ["key = [REDACTED]\n", "a = 1\n\nREDACTED\nb = 2\n", "REDACTED\n", "\tREDACTED\n"])
+def test_a_text_that_a_publisher_redacted_is_unknown(repository: Repository, base: str, text: str) -> None:
+    steps = (editor(command="create", path="/testbed/key.txt", file_text=text), bash("cat key.txt", text))
     done = replay(recording(*steps, base=base), "t_1", repository)
     assert done.status == "partial" and "publisher" in done.reason
 

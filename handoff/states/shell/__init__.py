@@ -13,7 +13,8 @@ from typing import NamedTuple
 from handoff.actions import Install, Opaque, Run, Validate, changed_paths
 from handoff.actions.lines import interpret_line
 from handoff.actions.paths import Context
-from handoff.states.editors import Misfit, Unknowable
+from handoff.shell import commands
+from handoff.states.editors import Misfit
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
 from handoff.states.shell.machine import Machine, changed_since
@@ -164,20 +165,22 @@ def _blur(effects: Effects, way: _Way, reason: str) -> None:
 
 
 def _static(effects: Effects, line: str, context: Context) -> Ran:
-    """The line as its static reading has it, each operation once and in order."""
+    """A line that is not carried out: what its static reading says it may have changed is not known."""
     has_run_programs, suspicion, is_opaque = False, None, False
+    reason = "a line that is not carried out"
     if _GIT.search(line):
-        effects.versions.lose("git in a line that is not carried out")
+        effects.versions.lose(f"git in {reason}")
+    if not all(command.is_certain for command in commands(line)):
+        effects.forget(reason, ())
     for operation in interpret_line(line, context)[0]:
         has_run_programs = has_run_programs or isinstance(operation, Run | Validate | Install)
-        is_opaque = is_opaque or (isinstance(operation, Opaque) and not operation.is_possible)
-        if isinstance(operation, Opaque) and operation.is_possible:
-            suspicion = suspicion or operation.reason
-            if operation.paths:
+        if isinstance(operation, Opaque):
+            is_opaque = is_opaque or not operation.is_possible
+            suspicion = suspicion or (operation.reason if operation.is_possible else None)
+            if not operation.is_possible:
                 effects.forget(operation.reason, operation.paths)
-        try:
-            effects.carry_out(operation)
-        except (Misfit, Unknowable) as problem:
-            effects.forget(str(problem.args[0]), changed_paths(operation) or (".",))
+        for path in changed_paths(operation):
+            effects.forget(reason, (path,))
+    effects.outside.clear()
     effects.has_run_programs = effects.has_run_programs or has_run_programs or suspicion is not None
     return Ran(has_run_programs, suspicion, is_opaque)

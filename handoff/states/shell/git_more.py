@@ -78,6 +78,8 @@ def _push(git: Git, is_save: bool) -> Result:
     git.reset_hard(head)
     for path in untracked:
         git.set_work(path, None)
+    if takes_untracked:
+        _remove_empty(git, _tracked_folders(git), [""])
     git.versions.stash = [*git.versions.stash, entry]
     return Result(True, None, False)
 
@@ -133,6 +135,24 @@ def _pop(git: Git, drops: bool) -> Result:
     return Result(True, None, False)
 
 
+def _tracked_folders(git: Git) -> set[str]:
+    """The folders that hold tracked files."""
+    found = {""}
+    for path in git.tracked([""]):
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            found.add(path)
+    return found
+
+
+def _remove_empty(git: Git, tracked_folders: set[str], specs: list[str]) -> None:
+    """Folders in a scope that hold nothing, and never held a tracked file, go."""
+    for folder in sorted(git.effects.files.folders_below(""), reverse=True):
+        is_empty = folder and folder not in tracked_folders and not git.effects.files.names(folder)
+        if is_empty and is_in(folder, specs):
+            git.disk.remove(folder)
+
+
 def clean(git: Git) -> Result:
     """``git clean``."""
     given, before, after = git.options("-f --force -d -x -X -q --quiet -n --dry-run")
@@ -145,11 +165,7 @@ def clean(git: Git) -> Result:
     if not given.keys() & {"-f", "--force"}:
         return Result(False, None, False)
     git.need_index()
-    tracked_folders = {""}
-    for path in git.tracked([""]):
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            tracked_folders.add(path)
+    tracked_folders = _tracked_folders(git)
     for path in git.touched():
         if path == EVERYTHING or not is_in(path, specs):
             continue
@@ -164,10 +180,7 @@ def clean(git: Git) -> Result:
             continue
         git.set_work(path, None)
     if "-d" in given and "-X" not in given:
-        for folder in sorted(git.effects.files.folders_below(""), reverse=True):
-            is_empty = folder and folder not in tracked_folders and not git.effects.files.names(folder)
-            if is_empty and is_in(folder, specs):
-                git.disk.remove(folder)
+        _remove_empty(git, tracked_folders, specs)
     is_all = {"-d", "-x"} <= given.keys() and specs == [""] and EVERYTHING in git.effects.unknown
     if is_all and not any(git.effects.is_unknown(path) for path in git.tracked([""])):
         del git.effects.unknown[EVERYTHING]

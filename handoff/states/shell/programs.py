@@ -206,9 +206,11 @@ def ln(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         return Result(False)
     if kind in ("file", "link") and not given & {"f", "--force"}:
         return Result(False)
-    if kind == "unknown" or has_parent is None:
+    if has_parent is None:
         machine.effects.forget_place(place.path, "ln over a file that is not known")
         return Result(None)
+    if kind == "unknown" and not machine.decided(None, f"ln of {name}"):
+        return Result(False)
     machine.disk.put_link(place.path, target)
     return Result(True)
 

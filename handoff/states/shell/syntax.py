@@ -174,7 +174,9 @@ class _Reader:
         word = self._reserved()
         if self._operator() == "(":
             if self.text.startswith("((", self.place):
-                raise Beyond("arithmetic")
+                end = _arithmetic_end(self.text, self.place - 1)
+                if self.text[end - 2 : end] == "))":
+                    raise Beyond("arithmetic")
             self._take("(")
             script = self._inner(")")
             return Block(script, True, self._redirects())

@@ -40,7 +40,8 @@ def _transfer(machine: Machine, words: list[str], given: set[str], act: object) 
     if len(sources) > 1 and not is_into and kind != "unknown":
         return Result(False, b"")
     is_folder_name = is_into
-    if kind == "unknown" and (len(sources) > 1 or target.endswith("/")):
+    may_be_folder = place.is_inside and not machine.disk.files.exists(place.path)
+    if kind == "unknown" and (len(sources) > 1 or target.endswith("/") or may_be_folder):
         is_folder_name = machine.decided(None, f"whether {target} is a folder")
         if not is_folder_name and len(sources) > 1:
             return Result(False, b"")
