@@ -71,8 +71,8 @@ _SUBAGENTS = listed(
 )
 """Calls that let another agent work in the same tree."""
 
-_READING_AGENTS = frozenset(("Explore", "Plan", "claude-code-guide"))
-"""Kinds of Claude Code's agents that have no tool to edit with."""
+_READING_AGENTS = ("Explore", "Plan", "claude-code-guide")
+"""Kinds of Claude Code's agents that have no tool to edit with. No set: a recording may name a list."""
 _READING_MCP = re.compile(r"mcp__.+__(?:get|list|search|read|find|query|fetch|resolve|view|describe)(?:[_-].*)?")
 """Tools of other servers whose names say that they only look."""
 
@@ -182,7 +182,7 @@ def _of_values(name: str, values: _Values, context: Context) -> Result:
             return reader(name, values, context)
     except (KeyError, TypeError, ValueError):
         return (Other(tool=name),), context
-    if name in _SUBAGENTS and values.get("subagent_type") in tuple(_READING_AGENTS):  # it may be a list
+    if name in _SUBAGENTS and values.get("subagent_type") in _READING_AGENTS:
         return (Other(tool=name),), context
     return _other(name), context
 

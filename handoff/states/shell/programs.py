@@ -167,6 +167,8 @@ def touch(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         kind = machine.disk.kind(place)
         if kind in ("file", "folder"):
             statuses.append(kind == "folder" or not word.endswith("/"))
+            if kind == "file" and place.is_inside:
+                machine.disk.set_state(place.path, machine.disk.state(place.path), "touch")  # git may mind its time
         elif given & {"c", "--no-create"}:
             statuses.append(True)
         elif word.endswith("/"):
