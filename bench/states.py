@@ -19,11 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from handoff.states.packs import MOST_PACKS, own_packs
+from handoff.git.packs import MOST_PACKS, own_packs
+from handoff.git.repositories import Repository, run_git
+from handoff.git.worktree import lay_out, overlay_reason
+from handoff.states.proof.verdict import Replay
 from handoff.states.replay import replay_all
-from handoff.states.repositories import Repository, run_git
-from handoff.states.verdict import Replay
-from handoff.states.worktree import lay_out, overlay_reason
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 TRAJECTORIES, STEPS, TRIES = 40, 50, 3
@@ -171,9 +171,9 @@ import fcntl, sys, time
 from contextlib import nullcontext
 from pathlib import Path
 from bench.states import trajectory
-from handoff.states.locks import locked
+from handoff.git.locks import locked
 from handoff.states.replay import replay_all
-from handoff.states.repositories import Repository
+from handoff.git.repositories import Repository
 git_dir, base, count, first, how = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 real, waited = fcntl.flock, 0.0
 def flock(*arguments):

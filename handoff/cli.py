@@ -187,11 +187,11 @@ def ingest(
     import msgspec
 
     from handoff.corpus import files
+    from handoff.instances.reading import instance_files
     from handoff.project import Project, shard_name
     from handoff.stages import corpus, environment, handoffs, quality
     from handoff.stages.instances import instances_of
     from handoff.states.branches import repository_name
-    from handoff.states.instances import instance_files
 
     project = Project(data_folder(data))
     if rerun:
@@ -469,7 +469,7 @@ def _drive(*arguments: str) -> int:
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
-    from handoff.states.repositories import is_url
+    from handoff.git.repositories import is_url
 
     pairs = {}
     for option in options:

@@ -15,9 +15,9 @@ import msgspec
 from handoff import sandbox
 from handoff.endpoints import Client, SdkTransport
 from handoff.errors import InputError, SuccessorError
+from handoff.git import worktree
+from handoff.git.survey import Mirror, survey
 from handoff.project import Project
-from handoff.states import worktree
-from handoff.states.survey import Mirror, survey
 from handoff.tokens import TOKENIZER, count_tokens
 
 GIT_MINIMUM = (2, 30)

@@ -20,9 +20,9 @@ import msgspec
 from handoff.actions.history import Event, history
 from handoff.actions.operations import CHANGING_KINDS, Key, Restore, Undo, patch_paths
 from handoff.actions.paths import context_of, is_outside
+from handoff.editors.hunks import has_all_hunks
 from handoff.evidence import find_reverted, predecessor_of
 from handoff.identity import identify
-from handoff.states.hunks import has_all_hunks
 from handoff.states.reader import StateReader
 from handoff.tokens import prompt_lengths
 from handoff.trajectory import Trajectory

@@ -28,9 +28,9 @@ import msgspec
 from handoff.endpoints.settings import Endpoint
 from handoff.errors import InputError
 from handoff.framing import RECORD_LIMIT, stored_name
+from handoff.git.repositories import Repositories
+from handoff.git.repository import KEPT_BYTES
 from handoff.lake import Lake, write_file
-from handoff.states.repositories import Repositories
-from handoff.states.repository import KEPT_BYTES
 
 SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""

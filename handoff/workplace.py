@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from handoff.git.repositories import Repository
+from handoff.git.worktree import WorkTree, lay_out
 from handoff.sandbox import Limits, Sandbox, editor, open_sandbox
-from handoff.states.repositories import Repository
-from handoff.states.worktree import WorkTree, lay_out
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
 

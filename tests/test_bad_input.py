@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from handoff.errors import LakeError
+from handoff.git.repositories import run_git
 from handoff.project import Project
 from handoff.report.tables import markdown
 from handoff.stages import corpus, environment, handoffs
-from handoff.states.repositories import run_git
 
 EDIT = ("cat pager.py", "echo two > pager.py")
 

@@ -12,7 +12,7 @@ from handoff.project import Project
 from handoff.report.corpus import CATEGORIES, STATUSES, corpus_report, reason_of, remedy, render_corpus
 from handoff.stages.corpus_report import WORST, page_of, read_corpus_report
 from handoff.stages.corpus_report import corpus_report as stage
-from handoff.states import verdict
+from handoff.states.proof import verdict
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e&"
 

@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from handoff.editors.hunks import has_all_hunks
 from handoff.lake import SCHEMAS
 from handoff.points import (
     ALL,
@@ -19,7 +20,6 @@ from handoff.points import (
     omitted,
     state_class,
 )
-from handoff.states.hunks import has_all_hunks
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 PASSED = "3 passed in 0.1s"

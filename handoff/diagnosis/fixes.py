@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from handoff.diagnosis.measure import Measure
-from handoff.states.hunks import hunks_present
+from handoff.editors.hunks import hunks_present
 
 Files = Mapping[str, bytes | None]
 """Path → content; ``None`` or no entry: there is no such file."""

@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from handoff.errors import StateError
+from handoff.git.locks import locked
 from handoff.kata.world import Task, World
-from handoff.states.locks import locked
 
 _PERSON = "kata <kata@example.invalid> 1700000000 +0000"
 _MESSAGE = "Base\n"

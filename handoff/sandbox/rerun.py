@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from handoff.actions import Context, context_of
 from handoff.errors import StateError
+from handoff.git.importer import FileState
+from handoff.git.objects import FOLDER, SUBMODULE, write_loose
+from handoff.git.repositories import Repository
+from handoff.git.worktree import lay_out
 from handoff.sandbox import Completed, Limits, open_sandbox
-from handoff.states.checkpoints import unwrapped
-from handoff.states.importer import FileState
-from handoff.states.objects import FOLDER, SUBMODULE, write_loose
+from handoff.states.proof.checkpoints import unwrapped
 from handoff.states.replay import Reruns
-from handoff.states.repositories import Repository
 from handoff.states.walk import Rerunner
-from handoff.states.worktree import lay_out
 from handoff.trajectory import Observation, Trajectory
 
 LIMITS = Limits(memory_mb=1024, disk_mb=512, wall_s=30.0)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from handoff import corpus
 from handoff.diagnosis.contrast import Contrast, contrast
 from handoff.diagnosis.robustness import task_of
+from handoff.git.repositories import Repository
 from handoff.identity import canonical_json
 from handoff.kata import arms
 from handoff.kata.policy import Demonstration, Lesson, Policy
@@ -28,7 +29,6 @@ from handoff.stages.adversary import briefing_at
 from handoff.stages.diagnosis import evaluated
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.takeovers import execute, trial_jobs
-from handoff.states.repositories import Repository
 from handoff.takeover import read_transcript
 
 CONTRASTS = (("E", "A"), ("E", "B"), ("E", "A+opening"), ("A+opening", "A"))

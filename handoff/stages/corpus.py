@@ -12,6 +12,7 @@ import msgspec
 from handoff import corpus
 from handoff.adapters.git_branch import FORMAT, Branch
 from handoff.errors import StateError
+from handoff.git.repositories import Repositories, Repository
 from handoff.identity import identify
 from handoff.lake import Written, write_file
 from handoff.project import Project
@@ -20,9 +21,8 @@ from handoff.stages.instances import Known, instances_version, known_instances, 
 from handoff.stages.states import branch_replay, rerunning, without_repository
 from handoff.states.base import Base
 from handoff.states.branches import read_branch
+from handoff.states.proof.verdict import Replay
 from handoff.states.replay import Reruns, replay_all
-from handoff.states.repositories import Repositories, Repository
-from handoff.states.verdict import Replay
 from handoff.trajectory import Trajectory
 
 Progress = Callable[[int, int], None]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from handoff import corpus
 from handoff.errors import InputError
 from handoff.evidence import Evidence, gather_evidence
+from handoff.git.repositories import Repository
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
 from handoff.kata.record import EXPERT
@@ -19,7 +20,6 @@ from handoff.points import find_handoff_points, state_class
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable
 from handoff.states.reader import StateReader, StoredStates
-from handoff.states.repositories import Repository
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
 from handoff.views import ALL_VIEWS, author_of, preamble, render_view, view_row, views_at

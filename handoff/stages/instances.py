@@ -14,10 +14,10 @@ import msgspec
 
 from handoff import corpus
 from handoff.errors import RecordError
-from handoff.project import Project
-from handoff.states.answers import write_answers
-from handoff.states.base import Base
-from handoff.states.instances import (
+from handoff.git.names import canonical
+from handoff.git.repository import Repository
+from handoff.instances.answers import write_answers
+from handoff.instances.reading import (
     NONE,
     Instance,
     Read,
@@ -28,9 +28,9 @@ from handoff.states.instances import (
     read_answers,
     read_instances,
 )
-from handoff.states.names import canonical
-from handoff.states.repository import Repository
-from handoff.states.verdict import Replay
+from handoff.project import Project
+from handoff.states.base import Base
+from handoff.states.proof.verdict import Replay
 
 
 class Known:

@@ -8,12 +8,12 @@ import msgspec
 
 from handoff.endpoints import Client
 from handoff.errors import InputError
+from handoff.git.repositories import Repository
 from handoff.journal import Journal
 from handoff.project import Project
 from handoff.stages import is_executable
 from handoff.stages.handoffs import Handoffs, find_point
 from handoff.stages.takeovers import Job, Start, endpoint_of, make_job, run_on_endpoints
-from handoff.states.repositories import Repository
 from handoff.successors.openai import OpenAISuccessor
 from handoff.takeover import run_takeover
 from handoff.workplace import open_workplace

@@ -21,13 +21,13 @@ from handoff.adapters import read_record
 from handoff.adapters.git_branch import FORMAT
 from handoff.environment import Surroundings, environment
 from handoff.errors import InputError, StateError
+from handoff.git.repositories import Repositories, Repository
 from handoff.lake import SCHEMAS, make_folder
 from handoff.project import Project
 from handoff.states.commits import commit_states
 from handoff.states.family import merged
+from handoff.states.proof.verdict import Category, Divergence, Replay, unverifiable
 from handoff.states.replay import Reruns, replay
-from handoff.states.repositories import Repositories, Repository
-from handoff.states.verdict import Category, Divergence, Replay, unverifiable
 from handoff.trajectory import Trajectory, trajectory_id
 
 

@@ -1,15 +1,15 @@
 """Repository states: what a predecessor left on disk, as git trees (``docs/science.md §2``).
 
-``repositories`` holds the bare mirrors by name (``names``; ``sources`` for where they come from, ``packs`` for keeping
-them small, ``survey`` for what is wrong with one), ``repository`` is one of them, ``instances`` and ``answers`` read
-benchmark files, ``objects`` has the little of git's object format we need.
+::
 
-``replay`` turns recorded trajectories into one tree per step and a verdict: ``walk`` carries a recording out
-(``effects``, ``editors``, ``patches``, ``shell``), ``watching`` holds the files against what it shows
-(``checkpoints``, ``gitshown``), ``proofs`` and ``undoing`` say which versions that proves, ``recovery`` takes what no
-text tells from later evidence, ``judge`` and ``blame`` give the ``verdict``, ``importer`` writes.
+    replay.py        recorded trajectories → one tree a step and a verdict on each, stored by ``handoff.git``
+    walk.py          one recording carried out on its base commit (effects.py one operation, shell/ one shell line)
+    working.py       the files meanwhile; versions.py what git holds beside them: HEAD, index, stash
+    base.py          the base commit, named or found; sightings.py what a recording shows of it
+    family.py        a run and its subagents as one
+    proof/           what the recording proves of all this
+    branches.py      a git branch as a recording; commits.py its states
+    reader.py        stored states, read back
 
-``reader`` gives stored states back, ``worktree`` lays one out for a successor (``templates`` for clean checkouts,
-``readback`` for what it left, ``unheld`` for what git does not hold). What an action *means* is decided in
-``actions``.
+What an action *means* is decided in ``actions``, what an edit leaves of a file in ``editors``.
 """

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handoff.errors import StateError
-from handoff.states.checkpoints import compare
-from handoff.states.git import run_git
-from handoff.states.objects import SYMLINK, object_id
-from handoff.states.repository import Repository
+from handoff.git.objects import SYMLINK, object_id
+from handoff.git.program import run_git
+from handoff.git.repository import Repository
+from handoff.states.proof.checkpoints import compare
 from handoff.states.sightings import Sighting, Sightings, fact, preimages, sightings
 from handoff.trajectory import Trajectory
 

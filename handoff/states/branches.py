@@ -25,9 +25,9 @@ from typing import NamedTuple
 from handoff.adapters.git_branch import VERSION, Branch, Commit, trajectory_of
 from handoff.errors import InputError, StateError
 from handoff.framing import label
+from handoff.git.objects import EMPTY_TREE
+from handoff.git.repositories import TRUSTED, Repositories, Repository, git_environment, git_program, run_git
 from handoff.states.commits import CommitObject, read_commit
-from handoff.states.objects import EMPTY_TREE
-from handoff.states.repositories import TRUSTED, Repositories, Repository, git_environment, git_program, run_git
 from handoff.trajectory import Trajectory
 
 MOST_COMMITS = 1_000

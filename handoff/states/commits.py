@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from handoff.actions.commits import file_changes
 from handoff.adapters.git_branch import commit_of
 from handoff.errors import StateError
-from handoff.states.objects import EMPTY_TREE
-from handoff.states.repositories import Repository
+from handoff.git.objects import EMPTY_TREE
+from handoff.git.repositories import Repository
 from handoff.trajectory import Step, Trajectory
 
 _ID = re.compile(r"[0-9a-f]{40}")

@@ -39,13 +39,13 @@ from handoff.actions import (
     Vcs,
     WriteFile,
 )
-from handoff.states import editing
-from handoff.states.editing import History, TextEdit
-from handoff.states.editors import Misfit, Unknowable
-from handoff.states.importer import FileState
-from handoff.states.objects import text_path
-from handoff.states.patches import apply_patch
-from handoff.states.stream import stream_edit
+from handoff.editors import editing
+from handoff.editors.editing import History, TextEdit
+from handoff.editors.patches import apply_patch
+from handoff.editors.plain import Misfit, Unknowable
+from handoff.editors.stream import stream_edit
+from handoff.git.importer import FileState
+from handoff.git.objects import text_path
 from handoff.states.versions import EVERYTHING, Versions, VersionsSnapshot, is_covered
 from handoff.states.working import WorkingFiles
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from handoff.errors import StateError
-from handoff.states.repositories import Repository
+from handoff.git.repositories import Repository
 
 
 class StateReader(Protocol):

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from handoff.errors import StateError
+from handoff.git.importer import Chain, FileState, write_chains
+from handoff.git.repositories import Repository
+from handoff.git.unheld import unheld
 from handoff.states.base import Base, find_base, find_result
 from handoff.states.family import merged
-from handoff.states.importer import Chain, FileState, write_chains
-from handoff.states.judge import Judgement, judge
-from handoff.states.recovery import recovered
-from handoff.states.repositories import Repository
-from handoff.states.unheld import unheld
-from handoff.states.verdict import Category, OpaqueStep, Recovery, Replay, unverifiable
+from handoff.states.proof.judge import Judgement, judge
+from handoff.states.proof.recovery import recovered
+from handoff.states.proof.verdict import Category, OpaqueStep, Recovery, Replay, unverifiable
 from handoff.states.walk import Gap, Pin, Rerunner, Walk
 from handoff.trajectory import Trajectory
 

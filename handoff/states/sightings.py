@@ -30,11 +30,11 @@ from handoff.actions import (
     resolve,
 )
 from handoff.actions.tools import SHELLS, command_line
+from handoff.editors.patches import parse_unified, stripped
+from handoff.editors.plain import Misfit
+from handoff.git.objects import byte_path, is_safe_path
 from handoff.shell import Command, commands
-from handoff.states.checkpoints import Shown, shown
-from handoff.states.editors import Misfit
-from handoff.states.objects import byte_path, is_safe_path
-from handoff.states.patches import parse_unified, stripped
+from handoff.states.proof.checkpoints import Shown, shown
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
 MOST_SIGHTINGS = 200

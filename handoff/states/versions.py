@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from handoff.states.importer import FileState
-from handoff.states.objects import FOLDER, SUBMODULE
-from handoff.states.repositories import Repository
+from handoff.git.importer import FileState
+from handoff.git.objects import FOLDER, SUBMODULE
+from handoff.git.repositories import Repository
 from handoff.states.working import WorkingFiles
 
 

@@ -31,15 +31,15 @@ from handoff.actions import (
     interpret,
 )
 from handoff.actions.tools import shell_line
-from handoff.states import checkpoints
-from handoff.states.editing import edited
-from handoff.states.editors import Misfit, Unknowable
+from handoff.editors.editing import edited
+from handoff.editors.plain import Misfit, Unknowable
+from handoff.git.importer import FileState
+from handoff.git.repositories import Repository
 from handoff.states.effects import EVERYTHING
-from handoff.states.importer import FileState
-from handoff.states.repositories import Repository
+from handoff.states.proof import checkpoints
+from handoff.states.proof.verdict import OpaqueStep
+from handoff.states.proof.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.states.shell import run_line
-from handoff.states.verdict import OpaqueStep
-from handoff.states.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
 __all__ = ["NOT_TOLD", "Fact", "Gap", "Moment", "Pin", "Rerunner", "Walk"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handoff.states.importer import FileState
-from handoff.states.objects import EXECUTABLE, FILE, FOLDER, SUBMODULE, SYMLINK, byte_path, is_safe_path, text_path
-from handoff.states.repositories import Repository
+from handoff.git.importer import FileState
+from handoff.git.objects import EXECUTABLE, FILE, FOLDER, SUBMODULE, SYMLINK, byte_path, is_safe_path, text_path
+from handoff.git.repositories import Repository
 
 _MOST_LINKS = 20
 

@@ -1,6 +1,6 @@
 """``sed -i``: which scripts are understood exactly, and which stay opaque (``docs/science.md §4``).
 
-That the understood ones leave the bytes that GNU ``sed`` leaves is in ``tests/states/test_stream.py``.
+That the understood ones leave the bytes that GNU ``sed`` leaves is in ``tests/editors/test_stream.py``.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from handoff.diagnosis.cost import (
     require_same_tokenizer,
 )
 from handoff.diagnosis.fixes import destroyed_fixes
+from handoff.editors.hunks import hunks_present
 from handoff.errors import InputError
-from handoff.states.hunks import hunks_present
 
 RUN = {"remaining_steps": 10, "remaining_prompt_tokens": 1000, "cap": Cap(steps=40, prompt_tokens=4000)}
 

@@ -13,9 +13,9 @@ import pytest
 
 from handoff import corpus as tables
 from handoff.errors import InputError
+from handoff.git.repositories import run_git
 from handoff.project import Project
 from handoff.stages import corpus, handoffs, quality
-from handoff.states.repositories import run_git
 from tests.states.histories import HARD, Made, make
 
 TABLES = ("raw_trajectories", "repository_states", "injected_handoffs", "view_renderings")

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from handoff import cli
+from handoff.git.repositories import Repository
+from handoff.git.worktree import lay_out
+from handoff.instances.answers import load_answers, with_tests
 from handoff.project import Project
 from handoff.stages.corpus import raw_trajectories, repository_states
 from handoff.stages.handoffs import injected_handoffs, read_briefing, view_renderings
 from handoff.stages.quality import quality_signals
-from handoff.states.answers import load_answers, with_tests
-from handoff.states.repositories import Repository
-from handoff.states.worktree import lay_out
 from handoff.views import VIEWS
 from tests.states.histories import Made, make
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handoff.states.repositories import Repository, run_git
+from handoff.git.repositories import Repository, run_git
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 FILES: dict[str, bytes] = {

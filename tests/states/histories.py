@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from handoff.states.repositories import run_git
+from handoff.git.repositories import run_git
 
 Entry = tuple[str, bytes] | None
 """(mode, content; for a submodule the id of its commit), or ``None`` for no file."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handoff.actions.paths import Context
+from handoff.git.importer import FileState
+from handoff.git.objects import EXECUTABLE, FILE, SYMLINK, object_id, text_path
+from handoff.git.repositories import Repository
 from handoff.states.effects import Effects
-from handoff.states.importer import FileState
-from handoff.states.objects import EXECUTABLE, FILE, SYMLINK, object_id, text_path
-from handoff.states.repositories import Repository
 from handoff.states.shell import run_line
 from handoff.states.versions import UNSURE
 from handoff.states.working import WorkingFiles

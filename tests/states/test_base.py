@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from handoff.git.objects import object_id
+from handoff.git.repository import Repository
 from handoff.states.base import Base, find_base, find_result
-from handoff.states.objects import object_id
-from handoff.states.repository import Repository
 from handoff.states.sightings import sightings
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 from tests.states.histories import Made, make

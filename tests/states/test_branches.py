@@ -16,10 +16,10 @@ from handoff.actions import trajectory_keys
 from handoff.actions.commits import FileChange, file_changes
 from handoff.adapters.git_branch import Branch, trajectory_of
 from handoff.errors import InputError, StateError
+from handoff.git.repositories import Repositories, run_git
 from handoff.states import branches
 from handoff.states.branches import look_at, read_branch, repository_name
 from handoff.states.commits import commit_states
-from handoff.states.repositories import Repositories, run_git
 from handoff.trajectory import Trajectory
 from tests.states.histories import HARD, PERSON, Made, make
 

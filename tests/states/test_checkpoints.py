@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handoff.actions import Context, Read, Search
-from handoff.states.checkpoints import Shown, compare, shown, text_of
-from handoff.states.gitshown import commits_made, diffs, patched, status
-from handoff.states.objects import object_id
+from handoff.git.objects import object_id
+from handoff.git.repositories import Repository
+from handoff.states.proof.checkpoints import Shown, compare, shown, text_of
+from handoff.states.proof.gitshown import commits_made, diffs, patched, status
 from handoff.states.replay import replay
-from handoff.states.repositories import Repository
 from handoff.trajectory import Action, Observation, Step
 from tests.states.conftest import FILES, bash, editor, recording
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from handoff.git.repositories import Repository
+from handoff.states.proof.verdict import Replay
 from handoff.states.replay import replay_all
-from handoff.states.repositories import Repository
-from handoff.states.verdict import Replay
 from handoff.trajectory import Action, Observation, Step, Trajectory
 from tests.states.conftest import commit
 from tests.states.truths import KINDS, Files, Run, make

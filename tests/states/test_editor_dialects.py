@@ -15,10 +15,10 @@ from handoff.actions import (
     did_not_happen,
     interpret,
 )
-from handoff.states.editing import History, edited, written
-from handoff.states.editors import Misfit, Unknowable
-from handoff.states.patches import apply_patch
-from handoff.states.str_replace import VERSIONS
+from handoff.editors.editing import History, edited, written
+from handoff.editors.patches import apply_patch
+from handoff.editors.plain import Misfit, Unknowable
+from handoff.editors.str_replace import VERSIONS
 from handoff.trajectory import Observation
 from tests.actions.calls import call
 

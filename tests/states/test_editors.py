@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from handoff.states.editors import Misfit, Unknowable, edit_lines, insert_lines, replace
+from handoff.editors.plain import Misfit, Unknowable, edit_lines, insert_lines, replace
+from handoff.git.repositories import Repository
 from handoff.states.replay import replay
-from handoff.states.repositories import Repository
 from handoff.trajectory import Action, Observation, Step
 from tests.states.conftest import FILES, bash, commit, recording
 

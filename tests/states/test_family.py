@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from handoff.git.objects import object_id
+from handoff.git.repositories import Repository
 from handoff.states.family import merged
-from handoff.states.objects import object_id
 from handoff.states.replay import replay
-from handoff.states.repositories import Repository
 from handoff.trajectory import Action, Observation, Outcome, Step, Trajectory
 
 NEW = "def page(items, size):\n    return items[:size]\n"

@@ -18,11 +18,11 @@ import pytest
 
 from handoff.adapters import convert
 from handoff.framing import Record, SourceFile
+from handoff.git.repositories import Repositories
+from handoff.git.repository import Repository
 from handoff.states.base import Base, find_base
+from handoff.states.proof.verdict import Category, Replay, Status
 from handoff.states.replay import replay
-from handoff.states.repositories import Repositories
-from handoff.states.repository import Repository
-from handoff.states.verdict import Category, Replay, Status
 from handoff.trajectory import Trajectory
 from tests.states.histories import Made, make
 

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
+from handoff.git.repositories import Repository
 from handoff.sandbox import available
 from handoff.sandbox.base import Completed
 from handoff.sandbox.rerun import answers_alike, reruns, root_of
 from handoff.states.replay import replay
-from handoff.states.repositories import Repository
 from handoff.trajectory import Action, Observation, Step
 from tests.states.conftest import FILES, bash, commit, editor, recording
 from tests.states.test_corruption import wrong_steps

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from handoff.errors import StateError
-from handoff.states.importer import Chain, Written, write_chains
+from handoff.git.importer import Chain, Written, write_chains
+from handoff.git.repositories import Repositories, Repository
 from handoff.states.reader import StoredStates
 from handoff.states.replay import replay, replay_all
-from handoff.states.repositories import Repositories, Repository
 from handoff.trajectory import Trajectory
 from tests.states.conftest import FILES, bash, commit, editor, recording
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from handoff.actions.paths import Context
 from handoff.actions.tools import shell_line
-from handoff.states.editors import Misfit
+from handoff.editors.plain import Misfit
+from handoff.git.objects import byte_path, is_safe_path
+from handoff.git.repositories import Repository
 from handoff.states.effects import EVERYTHING, Effects
-from handoff.states.objects import byte_path, is_safe_path
-from handoff.states.repositories import Repository
 from handoff.states.shell import Ran, run_line
 from handoff.states.shell.syntax import read_line
 from handoff.states.shell.tree import Beyond

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from handoff.actions import Install, Opaque, Run, Validate, changed_paths
 from handoff.actions.lines import interpret_line
 from handoff.actions.paths import Context
+from handoff.editors.plain import Misfit
 from handoff.shell import commands
-from handoff.states.editors import Misfit
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
 from handoff.states.shell.machine import Machine, changed_since

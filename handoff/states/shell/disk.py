@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from handoff.actions.paths import Context, is_outside, is_unknown, resolve
+from handoff.git.importer import FileState
+from handoff.git.objects import FILE, SYMLINK, text_path
 from handoff.states.effects import Effects
-from handoff.states.importer import FileState
-from handoff.states.objects import FILE, SYMLINK, text_path
 from handoff.states.shell.ignored import is_ignored
 from handoff.states.versions import UNSURE, Known, is_covered
 

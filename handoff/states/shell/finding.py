@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from handoff.actions.programs.reading import may_write
-from handoff.states.editors import encoded
+from handoff.editors.plain import encoded
 from handoff.states.shell.disk import Place
 from handoff.states.shell.ignored import glob_pattern
 from handoff.states.shell.machine import Builtin, Machine

@@ -10,10 +10,10 @@ import msgspec
 from handoff.actions.operations import ApplyPatch
 from handoff.actions.paths import is_outside
 from handoff.actions.programs.editors import patch_of
-from handoff.states.editors import Misfit, Unknowable
-from handoff.states.importer import FileState
-from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
-from handoff.states.patches import Change, apply_patch
+from handoff.editors.patches import Change, apply_patch
+from handoff.editors.plain import Misfit, Unknowable
+from handoff.git.importer import FileState
+from handoff.git.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.shell.gitcall import Git, is_in
 from handoff.states.shell.ignored import is_ignored
 from handoff.states.shell.streams import Result, Unsupported

@@ -11,7 +11,7 @@ import re
 import warnings
 
 from handoff.actions.programs.scripts import has_unnamed_writes, script_of
-from handoff.states.editors import encoded
+from handoff.editors.plain import encoded
 from handoff.states.shell.functions import FUNCTIONS, PATH_METHODS
 from handoff.states.shell.interpreter import Break, Continue, Exit, Program, Return
 from handoff.states.shell.machine import Builtin, Machine

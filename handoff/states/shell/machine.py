@@ -18,8 +18,8 @@ from handoff.actions.paths import Context, is_outside, resolve
 from handoff.actions.programs import NO_EFFECT, operations_of
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.wrappers import unwrapped
+from handoff.editors.plain import Misfit, Unknowable, encoded
 from handoff.shell import Word as PlainWord
-from handoff.states.editors import Misfit, Unknowable, encoded
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell.disk import Disk, Place
 from handoff.states.shell.streams import (

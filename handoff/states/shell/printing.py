@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from handoff.states.editors import encoded, lines_of
+from handoff.editors.plain import encoded, lines_of
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.programs import both, options_of
 from handoff.states.shell.streams import FileSink, Result, Status, Streams, Unsupported, ordered

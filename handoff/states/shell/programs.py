@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from handoff.actions.operations import Copy, Replace, StreamEdit
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.sed import sed as read_sed
+from handoff.editors import plain as editors
+from handoff.editors.plain import Misfit, Unknowable
+from handoff.editors.stream import stream_edit
+from handoff.git.importer import FileState
+from handoff.git.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.shell import Word
-from handoff.states import editors
-from handoff.states.editors import Misfit, Unknowable
-from handoff.states.importer import FileState
-from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.shell.disk import Place
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.streams import Refused, Result, Status, Streams, Unsupported, ordered
 from handoff.states.shell.words import Arg
-from handoff.states.stream import stream_edit
 from handoff.states.versions import UNSURE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handoff.states.objects import EXECUTABLE, FILE, SYMLINK
+from handoff.git.objects import EXECUTABLE, FILE, SYMLINK
 from handoff.states.shell.disk import Place
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.programs import both, options_of
