@@ -1,5 +1,5 @@
 """The small repository of ``tests/states``, for these tests too."""
 
-from tests.states.conftest import repository
+from tests.states.conftest import base, repository
 
-__all__ = ["repository"]
+__all__ = ["base", "repository"]
