@@ -243,6 +243,11 @@ def test_splits_are_stable_and_about_80_10_10() -> None:
     shares = {name: names.count(name) / len(names) for name in sorted(set(names))}
     assert shares == pytest.approx({"test": 0.1, "train": 0.8, "validation": 0.1}, abs=0.02)
     assert corpus.split_of("Owner/Name", "x-1") == corpus.split_of("owner/name", "y-2")
+    few = [f"owner/name{n}" for n in range(50)]
+    for name in few:
+        spellings = (f"https://github.com/{name}.git", f"git@github.com:{name}", name.upper())
+        assert {corpus.split_of(spelling, "z-3") for spelling in spellings} == {corpus.split_of(name, None)}
+    assert len({corpus.split_of(name, None) for name in few}) == 3
     assert corpus.split_of(None, None) == "train"
 
 
