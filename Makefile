@@ -36,7 +36,7 @@ bench: $(STAMP)  ## speed and memory beside the limit and a naive baseline, meas
 	$(BIN)/python -m bench
 
 lock:            ## resolve requirements.lock anew (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --output-file requirements.lock
 
 $(STAMP): requirements.lock pyproject.toml
