@@ -25,8 +25,8 @@ from typing import Any
 
 import msgspec
 
+from handoff.adapters import codex_files, values
 from handoff.adapters import codex_lines as lines
-from handoff.adapters import values
 from handoff.adapters.codex_calls import Calls
 from handoff.adapters.conversation import Conversation, Role
 from handoff.errors import RecordError
@@ -46,6 +46,8 @@ _CONTEXT = frozenset(
 )
 """Tags of what the client says in the user's name."""
 _TAG = re.compile(r"\s{0,99}<([a-z_]{1,40})[\s>]")
+_MOST_CHANGES = 5_000
+"""Calls whose notes of files are kept."""
 _UNCLAIMED = "$.payload[type=token_count].info (of no reply)"
 _SUMMARY = "Another language model started to solve this problem and produced a summary"
 _REMOTE = re.compile(
@@ -258,6 +260,8 @@ class _Rollout:
         """True in the lines that a fork repeats from the session it forked from."""
         self.rolled_back: list[str] = []
         """``step:turns``, the last step before turns were taken back and how many."""
+        self.changes: dict[str, dict[str, codex_files.Noted]] = {}
+        """Call → path → what the client noted of a file that the call changed."""
 
     def read(self, format_: str) -> Trajectory:
         """The run; ``RecordError`` when it holds no reply, or no task."""
@@ -488,6 +492,15 @@ class _Rollout:
     def _call_ended(self, event: lines.Ended) -> None:
         if not self.calls.ended(event.call_id, event):
             self.record.lost(self.path)
+        else:
+            self._note_changes(event.call_id, event)
+
+    def _note_changes(self, call_id: str | None, event: lines.Ended) -> None:
+        """What a patch left of its files. One that failed tells only what it was to do."""
+        if call_id and event.success is not False and event.status in (None, "completed"):
+            noted = codex_files.changes(event.changes)
+            if noted and (call_id in self.changes or len(self.changes) < _MOST_CHANGES):
+                self.changes[call_id] = codex_files.merged(self.changes.get(call_id), noted)
 
     def _tool_ended(self, event: lines.ToolEnded) -> None:
         self.calls.failed(event.call_id, _failure_in(event.result))
@@ -533,6 +546,8 @@ class _Rollout:
             item = self.record.under(event.item, lines.Finished, path)
             if item is not None and not self.calls.ended(item.id, item):
                 self.record.lost(path)
+            elif item is not None:
+                self._note_changes(item.id, item)
         elif kind == "UserMessage":
             said = self.record.under(event.item, lines.Typed, path)
             self.dialogue.confirms(lines.join(said.content) if said is not None else "")
@@ -590,7 +605,7 @@ class _Rollout:
         whole = session.source
         origin = whole.subagent or whole.custom or whole.internal if isinstance(whole, lines.Origin) else whole
         base = session.history_base or lines.Base()
-        return values.facts(
+        plain = values.facts(
             cli_version=session.cli_version,
             originator=session.originator,
             source=(origin.other or "subagent") if isinstance(origin, lines.Subagent) else origin,
@@ -604,6 +619,8 @@ class _Rollout:
             rolled_back=" ".join(self.rolled_back),
             repairs=self.record.repairs,
         )
+        noted = {call_id: changes for call_id, changes in self.changes.items() if changes}
+        return values.with_facts(plain, changes=noted) if noted else plain
 
 
 _Reader = tuple[Any, Callable[[_Rollout, Any], None]]

@@ -47,6 +47,8 @@ _HEAD = re.compile(
     r"|Process running with session ID |Script running with cell ID |Script completed|Script failed)"
     r"([^\n]{0,80})(?:\n|\Z)"
 )
+_COMMAND = re.compile(r"Command: [^\n]{0,20000}\n(?=Chunk ID: )")
+"""What some releases write before the frame."""
 _HEAD_END = re.compile(r"(?:Final o|O)utput:[ \t]{0,9}(?:\n|\Z)")
 _INTEGER = re.compile(r"-?\d{1,10}")
 _REFUSED = ("exec command rejected", "patch rejected", "command rejected", "rejected by user")
@@ -69,7 +71,8 @@ def answer_in(text: str) -> Answer:
         except (msgspec.DecodeError, RecursionError):
             return Answer(text)
         return Answer(wrapped.output, exit_code=_code(wrapped.metadata.exit_code), is_bare=True)
-    at = 0
+    opening = _COMMAND.match(text)
+    at = opening.end() if opening is not None else 0
     code: int | None = None
     error: bool | None = None
     session: str | None = None

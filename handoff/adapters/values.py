@@ -132,6 +132,11 @@ def facts(**known: Any) -> str:
     return canonical_json(kept).decode()
 
 
+def with_facts(known: str, **more: Any) -> str:
+    """``known`` facts and more of them, of any form that JSON has."""
+    return canonical_json({**msgspec.json.decode(known, type=dict[str, Any]), **more}).decode()
+
+
 def flag(value: Any) -> bool | None:
     """A claim the source made; anything but a boolean is unknown."""
     return value if isinstance(value, bool) else None

@@ -236,6 +236,12 @@ class Repository:
             )
         return found[0]
 
+    def parents(self, commit: str) -> list[str]:
+        """The parents that a commit names, be they here or not. ``StateError`` when the commit is not here."""
+        found = self.find(f"{self.commit_id(commit)}^{{commit}}")
+        head = (b"" if found is None else found[2]).split(b"\n\n", 1)[0]
+        return [line[7:].decode("ascii") for line in head.split(b"\n") if line.startswith(b"parent ")]
+
     def branch(self, name: str) -> str | None:
         """The commit that a branch points to; ``None`` when there is no such branch."""
         asked = f"refs/heads/{name}^{{commit}}"

@@ -292,10 +292,11 @@ class Effects:
             place = self.files.locate(root + path)
             return self.files.read(place) if place else None
 
-        if EVERYTHING in self.unknown:
-            return
-        if any(place in self.unknown for path in patch.paths if (place := self.files.locate(path))):
-            self.forget("a patch on a file that is unknown", patch.paths)
+        places = [place for path in patch.paths if (place := self.files.locate(path))]
+        if any(self.is_unknown(place) for place in places) or (EVERYTHING in self.unknown and not places):
+            for place in places:
+                if not self.is_unknown(place) or EVERYTHING not in self.unknown:
+                    self.forget_place(place, "a patch on a file that is unknown")
             return
         try:
             changes = apply_patch(patch.text, read, patch.strip, is_reversed=patch.is_reversed, program=patch.program)

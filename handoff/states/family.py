@@ -18,7 +18,7 @@ from handoff.identity import canonical_json
 from handoff.states.sightings import fact, seconds_of
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
-_JOINED = ("before", "after", "hunks", "read")
+_JOINED = ("before", "after", "hunks", "read", "changes")
 """Facts that are kept by call."""
 _CD = re.compile(r"\b(?:cd|pushd|popd)\b")
 _NO_OBSERVATION = Observation(missing="none")

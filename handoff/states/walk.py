@@ -129,6 +129,7 @@ class Walk(Watching):
             self._hold(self._noted.read, action, reads, shown=False)
         else:
             self._hold(self._noted.before, action, named, shown=False)
+            self._hold_deleted(action)
             known, start = dict(self.effects.unknown), dict(self.files.differing)
             if happened and line is not None:
                 self._run_line(line, operations, observation)
@@ -144,6 +145,7 @@ class Walk(Watching):
             if happened:
                 self._hold(self._noted.after, action, named, shown=True)
                 self._hold_hunks(action, named, start)
+                self._hold_changes(action, start)
                 if line is None:
                     self._hold_answer(observation, named)
         for gap in self.late:
@@ -178,6 +180,7 @@ class Walk(Watching):
                 self._programs.append((len(self.moments), self._step))
             if isinstance(operation, Opaque) and operation.is_possible:
                 self._suspect(operation.reason)
+                self.opaque.append(OpaqueStep(self._step, operation.reason, ()))
             start = dict(self.files.differing)
             try:
                 self.effects.carry_out(operation)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handoff.adapters import Record, convert
+from handoff.adapters.claude_files import blob_id
 from handoff.adapters.codex_calls import answer_in, why_unanswered
 from handoff.adapters.codex_lines import ENCRYPTED
 from handoff.errors import RecordError
@@ -238,6 +239,25 @@ def test_T11_a_patch_counts_as_the_client_says(success: Any, error: bool | None)
     assert run.steps[0].actions[0].is_text
 
 
+def test_what_a_patch_left_of_its_files_is_noted_by_call() -> None:
+    def ended(call_id: str, text: str, **more: Any) -> dict[str, Any]:
+        return event("patch_apply_end", call_id=call_id, changes={"/r/x": {"type": "add", "content": text}}, **more)
+
+    def patch(call_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        made = {"type": "custom_tool_call", "name": "apply_patch", "input": "*** Begin Patch", "call_id": call_id}
+        return made, {**output(call_id, "…"), "type": "custom_tool_call_output"}
+
+    done = [
+        *(*patch("kept"), ended("kept", "a\n", success=True), ended("kept", "a\n", success=True)),
+        *(*patch("failed"), ended("failed", "a\n", success=False)),
+        *(*patch("declined"), ended("declined", "a\n", status="declined")),
+        *(*patch("twice"), ended("twice", "a\n", success=True), ended("twice", "b\n", success=True)),
+        ended("of nobody", "a\n", success=True),
+    ]
+    facts = json.loads(read(rollout(USER, *done)).source)
+    assert facts["changes"] == {"kept": {"/r/x": {"after": blob_id("a\n")}}}
+
+
 @pytest.mark.parametrize(
     ("text", "exit_code", "rest"),
     [
@@ -245,6 +265,8 @@ def test_T11_a_patch_counts_as_the_client_says(success: Any, error: bool | None)
         ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nb", 0, "b"),
         ("Exit code: 99999999999999\nOutput:\nb", None, "b"),
         ("Exit code: -1\nOutput:\n", None, ""),
+        ("Command: sh -c ls\nChunk ID: 7f\nProcess exited with code 0\nOutput:\na\n", 0, "a\n"),
+        ("Command: sh -c ls\nOutput:\na\n", None, "Command: sh -c ls\nOutput:\na\n"),
         ("Output:\nthe tool's own", None, "Output:\nthe tool's own"),
         ("Exit code: 1\nand more", None, "Exit code: 1\nand more"),
         ('{"metadata": 3}', None, '{"metadata": 3}'),

@@ -17,6 +17,7 @@ import msgspec
 from handoff.actions import Context, Operation, context_of, resolve
 from handoff.actions.operations import patch_paths
 from handoff.adapters.claude_files import displayed, left
+from handoff.adapters.codex_files import Noted, follows
 from handoff.git.importer import FileState
 from handoff.git.objects import FILE, SYMLINK
 from handoff.git.repositories import Repository
@@ -25,7 +26,7 @@ from handoff.states.effects import Effects
 from handoff.states.proof import checkpoints, gitshown
 from handoff.states.proof.blame import blamed
 from handoff.states.proof.gitshown import BlobShown, is_blob
-from handoff.states.proof.proofs import Histories
+from handoff.states.proof.proofs import Histories, Version
 from handoff.states.proof.verdict import Category, Divergence, How, OpaqueStep
 from handoff.states.shell.disk import Disk
 from handoff.states.shell.ignored import is_ignored
@@ -88,6 +89,8 @@ class _Recorded(msgspec.Struct):
     """As a read of the whole file found it."""
     hunks: dict[str, list[list[Any]]] = {}
     """What an edit changed: places, and blob ids of the new lines (``claude_files.left``)."""
+    changes: dict[str, dict[str, Noted]] = {}
+    """By path what a call changed (``codex_files``)."""
 
 
 _recorded = msgspec.json.Decoder(_Recorded).decode
@@ -161,7 +164,9 @@ class Watching:
         places = {place for path in paths if (place := self.files.locate(path))}
         if len(places) != 1:
             return
-        path = places.pop()
+        self._hold_blob(places.pop(), blob, shown=shown)
+
+    def _hold_blob(self, path: str, blob: str | None, *, shown: bool) -> None:
         if self.effects.is_unknown(path):
             return
         state = self.files.get(path)
@@ -194,11 +199,37 @@ class Watching:
             texts = [state[1].decode().replace("\r\n", "\n") for state in (before, after)]
         except UnicodeDecodeError:
             return
-        if left(hunks, *texts):
+        self._hold_change(path, version, left(hunks, *texts), is_exact=b"\r" not in after[1])
+
+    def _hold_change(self, path: str, version: Version, holds: bool, *, is_exact: bool) -> None:
+        if holds:
             self._count(is_whole=False)
-            version.follows = b"\r" not in after[1]
+            version.follows = is_exact
         else:
             self._diverge(self._step, path, f"the tool noted another change at step {self._step}", "read_mismatch")
+
+    def _noted_changes(self, action: Action) -> Iterator[tuple[str, Noted]]:
+        for path, noted in self._noted.changes.get(action.call_id or "", {}).items():
+            if place := self.inside(path):
+                yield place, noted
+
+    def _hold_deleted(self, action: Action) -> None:
+        """Hold files that a call deleted against what the harness noted of them, before the call."""
+        for path, noted in self._noted_changes(action):
+            if noted.before is not None:
+                self._hold_blob(path, noted.before, shown=False)
+
+    def _hold_changes(self, action: Action, start: Mapping[str, FileState]) -> None:
+        """Hold every file of a call against what the harness noted: a text, a change of lines, or no file."""
+        for path, noted in self._noted_changes(action):
+            before = start.get(path, self.files.base(path))
+            after, version = self.files.get(path), self.histories.current(path)
+            if not noted.hunks:
+                self._hold_blob(path, noted.after, shown=False)
+            elif not self.effects.is_unknown(path) and before and after and version is not None:
+                with suppress(UnicodeDecodeError):
+                    holds = follows(noted.hunks, before[1].decode(), after[1].decode())
+                    self._hold_change(path, version, holds, is_exact=True)
 
     def _hold_answer(self, observation: Observation, named: Sequence[str]) -> None:
         """An editor that says which file it changed must mean the one that its call names."""
@@ -398,6 +429,15 @@ class Watching:
         tree = self.repository.tree_of(commit)
         for path in self.histories.paths():
             self.confirm_from(tree, path)
+        parents = self.repository.parents(commit)
+        if len(parents) != 1 or not self.repository.has(parents[0]):
+            return
+        for path, _, _ in self.repository.differences(self.repository.tree_of(parents[0]), tree):
+            if path in self.histories or self.effects.is_unknown(path) or self.confirm_from(tree, path):
+                continue
+            reason = f"changed in the commit of step {self._step}, but nothing in the recording changes it"
+            moment, first = self._programs[0] if self._programs else (1, self.moments[0].step)
+            self._lose(Gap(moment, first, path, reason, is_certain=False))
 
     def confirm_from(self, tree: str, path: str) -> bool:
         """Confirm a file that is the same in ``tree``; it is known again, if it was not. Whether it is the same."""

@@ -8,15 +8,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from handoff.states.shell.interpreter import Exit, Function, OpenFile, Program
+from handoff.states.shell.interpreter import Exit, OpenFile, Program
 from handoff.states.shell.values import (
     Failed,
+    Function,
     NotUnderstood,
     PathValue,
     checked,
     plain,
     safe_pattern,
+    substituted,
 )
+
+_PER_STEP = 4
+"""Units of work for one step of matching."""
 
 
 def _open(
@@ -34,7 +39,7 @@ def _print(
 ) -> None:
     text = sep.join(str(plain(value)) for value in values) + end
     if file is None or file == ("value", "sys.stdout"):
-        program.printed.append(text)
+        program.printed.append(program.work.made(text))
     elif file != ("value", "sys.stderr"):
         raise NotUnderstood
 
@@ -44,7 +49,7 @@ def _exit(program: Program, status: Any = None) -> None:
 
 
 def _sub(program: Program, pattern: Any, new: Any, text: Any, count: int = 0, flags: int = 0) -> Any:
-    found = safe_pattern(pattern, text, flags)
+    found = _pattern(program, pattern, text, flags)
     if isinstance(new, Function):
         given = new
 
@@ -54,21 +59,24 @@ def _sub(program: Program, pattern: Any, new: Any, text: Any, count: int = 0, fl
         return checked(found.sub(made, text, count=count))
     if not isinstance(new, str | bytes):
         raise NotUnderstood
-    try:
-        return checked(found.sub(new, text, count=count))
-    except (re.error, IndexError) as error:
-        raise Failed from error
+    return substituted(found, new, text, count)
+
+
+def _pattern(program: Program, pattern: Any, text: Any, flags: int) -> re.Pattern[Any]:
+    found, steps = safe_pattern(pattern, text, flags)
+    program.work.spend(_PER_STEP * steps)
+    return found
 
 
 def _search(method: str) -> Callable[..., Any]:
     def run(program: Program, pattern: Any, text: Any, flags: int = 0) -> Any:
-        return getattr(safe_pattern(pattern, text, flags), method)(text)
+        return getattr(_pattern(program, pattern, text, flags), method)(text)
 
     return run
 
 
 def _compile(program: Program, pattern: Any, flags: int = 0) -> Any:
-    return safe_pattern(pattern, "" if isinstance(pattern, str) else b"", flags)
+    return _pattern(program, pattern, "" if isinstance(pattern, str) else b"", flags)
 
 
 def _exists(kinds: tuple[str, ...]) -> Callable[..., bool]:
@@ -162,14 +170,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "int": lambda program, item: int(item) if isinstance(item, int | str) and len(str(item)) < 18 else _beyond(),
     "repr": lambda program, item: repr(plain(item)),
     "range": lambda program, *numbers: range(*numbers) if all(abs(n) < 20_000 for n in numbers) else _beyond(),
-    "enumerate": lambda program, items, start=0: list(enumerate(program.items(items), start)),
-    "zip": lambda program, *items: list(zip(*(program.items(i) for i in items), strict=False)),
+    "enumerate": lambda program, items, start=0: enumerate(program.lazy(items), start),
+    "zip": lambda program, *items: zip(*(program.lazy(i) for i in items), strict=False),
     "list": lambda program, items=(): list(program.items(items)),
     "tuple": lambda program, items=(): tuple(program.items(items)),
     "sorted": _sorted,
-    "reversed": lambda program, items: list(reversed(program.items(items))),
-    "any": lambda program, items: any(program.items(items)),
-    "all": lambda program, items: all(program.items(items)),
+    "reversed": lambda program, items: reversed(items) if isinstance(items, list | tuple | str) else _beyond(),
+    "any": lambda program, items: any(program.lazy(items)),
+    "all": lambda program, items: all(program.lazy(items)),
     "min": lambda program, *items: min(*items),
     "max": lambda program, *items: max(*items),
     "Path": lambda program, *parts: PathValue.joined(parts),

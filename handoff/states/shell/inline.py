@@ -57,7 +57,7 @@ def _interpreted(machine: Machine, name: str, code: str, *, has_arguments: bool 
     program = Program(machine, FUNCTIONS, PATH_METHODS)
     try:
         status = _run(program, code) if not has_arguments else None
-    except (NotUnderstood, RecursionError):
+    except (NotUnderstood, RecursionError, MemoryError):
         status = None
     if status is not None:
         return Result(status, encoded("".join(program.printed)))

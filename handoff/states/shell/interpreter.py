@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from handoff.states.shell.disk import Disk, Place
@@ -15,7 +15,9 @@ from handoff.states.shell.machine import Machine
 from handoff.states.shell.values import (
     MODULES,
     Failed,
+    Function,
     NotUnderstood,
+    OpenedFile,
     PathValue,
     attribute,
     binary,
@@ -24,10 +26,18 @@ from handoff.states.shell.values import (
     compare,
     formatted,
 )
+from handoff.states.shell.work import Work
 from handoff.states.versions import UNSURE
 
 _MOST_STEPS = 50_000
 _DEEPEST = 40
+_LONGEST = 8_000_000
+_LIGHT = frozenset(("len", "any", "all", "enumerate", "zip", "reversed", "list", "tuple"))
+"""Functions that do not go into what their values hold; they go over it through ``lazy`` and ``items``."""
+_CONSUMERS = frozenset(("join", "extend", "writelines"))
+"""Methods that go over what they are given."""
+_SCANNING = frozenset(("index", "remove", "count", "copy"))
+"""Methods of lists that go over the list."""
 
 
 Named: TypeAlias = Callable[..., Any]
@@ -50,17 +60,8 @@ class Exit(Exception):
     """``sys.exit``, with its status in ``args[0]``."""
 
 
-class Function:
-    """A function of the program."""
-
-    def __init__(self, names: list[str], defaults: list[Any], body: list[ast.stmt] | ast.expr) -> None:
-        self.names = names
-        self.defaults = defaults
-        self.body = body
-
-
-class OpenFile:
-    """An open file: every write reaches the state at once."""
+class OpenFile(OpenedFile):
+    """An open file. Every write reaches the state at once; ``Program.read`` minds those that in truth wait."""
 
     def __init__(self, program: Program, place: Place, mode: str, newline: str | None) -> None:
         self.is_text = "b" not in mode
@@ -69,6 +70,9 @@ class OpenFile:
         self.kind = mode.replace("b", "").replace("t", "")
         self.data = b""
         self.position = 0
+        self.is_held = False
+        """Whether a name holds it: what is written waits then until it is closed."""
+        self._has_read = False
         if self.kind in ("r", "r+", "a", "a+"):
             self.data = program.read(place, must_exist=self.kind[0] == "r")
             self.position = len(self.data) if self.kind[0] == "a" else 0
@@ -83,6 +87,9 @@ class OpenFile:
         """The rest of the file."""
         if self.kind not in ("r", "r+"):
             raise NotUnderstood
+        if not self._has_read and self._program.read(self._place) != self.data:
+            raise NotUnderstood  # changed between opening and reading it
+        self._has_read = True
         rest, self.position = self.data[self.position :], len(self.data)
         if not self.is_text:
             return rest
@@ -106,8 +113,16 @@ class OpenFile:
         at = len(self.data) if self.kind[0] == "a" else self.position
         self.data = checked(self.data[:at] + raw + self.data[at + len(raw) :])
         self.position = at + len(raw)
+        self._program.work.spend(4 * len(raw) + len(self.data) // 8)
         self._program.write(self._place, self.data)
+        self._has_read = True
+        if self.is_held:
+            self._program.waiting.add(self._place.path)
         return len(text)
+
+    def close(self) -> None:
+        """Nothing waits any longer."""
+        self._program.waiting.discard(self._place.path)
 
     def truncate(self) -> None:
         """End the file here."""
@@ -142,7 +157,16 @@ class Program:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.printed: list[str] = []
         self._local: list[dict[str, Any]] = []
+        self._scopes: list[dict[str, Any]] = [self.names]
+        """Where names are looked for, the innermost last."""
+        self._owner: dict[str, Any] | None = None
+        self._own: frozenset[str] = frozenset()
+        """The names of the function that runs, and those that it assigns somewhere."""
         self._steps = 0
+        self.work = Work()
+        """What it may still cost."""
+        self.waiting: set[str] = set()
+        """Files with writes that have not reached them yet."""
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -161,7 +185,7 @@ class Program:
     def read(self, place: Place, *, must_exist: bool = True) -> bytes:
         """The bytes of a file."""
         data = self.disk.read(place)
-        if data is UNSURE:
+        if data is UNSURE or place.path in self.waiting:
             raise NotUnderstood
         if data is None and (must_exist or self.disk.kind(place) == "folder"):
             raise Failed
@@ -205,7 +229,14 @@ class Program:
             case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
                 self._assign(target, self.value(value))
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-                self._set(name, binary(op, self._name(name), self.value(value)))
+                old, more = self._name(name), self.value(value)
+                if isinstance(old, list):  # changed in place
+                    if not isinstance(op, ast.Add):
+                        raise NotUnderstood
+                    old += self.work.made(self.items(more))
+                    checked(old)
+                else:
+                    self._set(name, self._binary(op, old, more))
             case ast.Expr(value=value):
                 self.value(value)
             case ast.Assert(test=test):
@@ -216,13 +247,18 @@ class Program:
             case ast.For(target=target, iter=iterable, body=body, orelse=[]):
                 self._for(target, iterable, body)
             case ast.With(items=items, body=body):
+                files: list[OpenFile] = []
                 for item in items:
                     opened = self.value(item.context_expr)
                     if not isinstance(opened, OpenFile):
                         raise NotUnderstood
+                    opened.is_held = True
                     if item.optional_vars is not None:
                         self._assign(item.optional_vars, opened)
+                    files.append(opened)
                 self.run(body)
+                for opened in files:
+                    opened.close()
             case ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[]):
                 self._set(name, self._function(arguments, body))
             case ast.Return(value=value):
@@ -246,22 +282,29 @@ class Program:
                 raise NotUnderstood
 
     def _for(self, target: ast.expr, iterable: ast.expr, body: list[ast.stmt]) -> None:
-        for item in self.items(self.value(iterable)):
-            self._assign(target, item)
-            try:
-                self.run(body)
-            except Continue:
-                continue
-            except Break:
-                break
+        try:
+            for item in self.lazy(self.value(iterable)):
+                self._assign(target, item)
+                try:
+                    self.run(body)
+                except Continue:
+                    continue
+                except Break:
+                    break
+        except RuntimeError as error:  # a dictionary that changes while a loop goes over it
+            raise NotUnderstood from error
+
+    def lazy(self, found: Any) -> Iterable[Any]:
+        """What a loop goes over. As in Python, it meets what the loop itself changes."""
+        if isinstance(found, OpenFile):
+            return found.lines()
+        if isinstance(found, list | tuple | str | range | dict | Iterator):
+            return found
+        raise NotUnderstood
 
     def items(self, found: Any) -> list[Any]:
-        """What a loop goes over."""
-        if isinstance(found, OpenFile):
-            return list(found.lines())
-        if isinstance(found, list | tuple | str | range | dict):
-            return list(found)
-        raise NotUnderstood
+        """The same, all at once."""
+        return self.work.made(list(self.lazy(found)))  # type: ignore[no-any-return]
 
     def _delete(self, holder: Any, key: Any) -> None:
         if not isinstance(holder, dict | list) or (isinstance(holder, list) and not isinstance(key, int | slice)):
@@ -274,15 +317,20 @@ class Program:
     def _function(self, arguments: ast.arguments, body: list[ast.stmt] | ast.expr) -> Function:
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
             raise NotUnderstood
-        return Function([a.arg for a in arguments.args], [self.value(d) for d in arguments.defaults], body)
+        defaults = [self.value(default) for default in arguments.defaults]
+        return Function([a.arg for a in arguments.args], defaults, body, list(self._scopes))
 
     def _set(self, name: str, found: Any) -> None:
+        if isinstance(found, OpenFile):
+            found.is_held = True
         (self._local[-1] if self._local else self.names)[name] = found
 
     def _name(self, name: str) -> Any:
-        for scope in (*self._local[-1:], self.names):
+        for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
+            if scope is self._owner and name in self._own:
+                raise Failed  # its own, and not assigned yet
         if name in ("True", "False", "None"):
             return {"True": True, "False": False, "None": None}[name]
         if name in self._functions:
@@ -305,7 +353,8 @@ class Program:
                     holder[key] = found
                 elif isinstance(holder, list) and isinstance(key, int | slice):
                     try:
-                        holder[key] = list(found) if isinstance(key, slice) else found
+                        holder[key] = self.items(found) if isinstance(key, slice) else found
+                        checked(holder)
                     except (IndexError, TypeError, ValueError) as error:
                         raise Failed from error
                 else:
@@ -320,6 +369,15 @@ class Program:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise NotUnderstood
+        found = self._value(node)
+        return found if isinstance(node, ast.Constant | ast.Name | ast.Attribute) else self.work.made(found)
+
+    def _binary(self, op: ast.operator, a: Any, b: Any) -> Any:
+        if isinstance(op, ast.Mod):
+            self.work.weigh(a, b)
+        return binary(op, a, b)
+
+    def _value(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant(value=found):
                 return found
@@ -336,9 +394,9 @@ class Program:
                     self._key(self.value(k)): self.value(v) for k, v in zip(keys, values, strict=True) if k is not None
                 }
             case ast.JoinedStr(values=values):
-                return checked("".join(self._formatted(item) for item in values))
+                return self._joined(values)
             case ast.BinOp(left=left, op=op, right=right):
-                return binary(op, self.value(left), self.value(right))
+                return self._binary(op, self.value(left), self.value(right))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self.value(operand)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -356,6 +414,8 @@ class Program:
                 first = self.value(left)
                 for sign, other in zip(ops, others, strict=True):
                     second = self.value(other)
+                    if not isinstance(sign, ast.Is | ast.IsNot):
+                        self.work.weigh(first, second)
                     if not compare(sign, first, second):
                         return False
                     first = second
@@ -368,8 +428,10 @@ class Program:
                 return attribute(self.value(value), name)
             case ast.Lambda(args=arguments, body=expression):
                 return self._function(arguments, expression)
-            case ast.ListComp(elt=element, generators=[loop]) | ast.GeneratorExp(elt=element, generators=[loop]):
+            case ast.ListComp(elt=element, generators=[loop]):
                 return self._comprehension(element, loop)
+            case ast.GeneratorExp(elt=element, generators=[loop]):
+                return iter(self._comprehension(element, loop))
             case ast.Call():
                 return self._call(node)
             case _:
@@ -378,7 +440,19 @@ class Program:
     def _key(self, key: Any) -> Any:
         if not isinstance(key, str | int | tuple):
             raise NotUnderstood
+        self.work.weigh(key)
         return key
+
+    def _joined(self, values: list[ast.expr]) -> str:
+        parts: list[str] = []
+        length = 0
+        for item in values:
+            parts.append(self._formatted(item))
+            length += len(parts[-1])
+            self.work.spend(len(parts[-1]))
+            if length > _LONGEST:
+                raise NotUnderstood
+        return "".join(parts)
 
     def _formatted(self, node: ast.expr) -> str:
         match node:
@@ -386,7 +460,9 @@ class Program:
                 return text
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
                 shown = "" if spec is None else self.value(spec)
-                return formatted(self.value(value), conversion, shown)
+                found = self.value(value)
+                self.work.weigh(found)
+                return formatted(found, conversion, shown)
             case _:
                 raise NotUnderstood
 
@@ -403,14 +479,19 @@ class Program:
 
     def _comprehension(self, element: ast.expr, loop: ast.comprehension) -> list[Any]:
         found: list[Any] = []
-        outer = dict(self._local[-1]) if self._local else {}
-        items = self.items(self.value(loop.iter))
-        self._local.append(outer)
-        for item in items:
-            self._assign(loop.target, item)
-            if all(self.value(test) for test in loop.ifs):
-                found.append(self.value(element))
-        self._local.pop()
+        items = self.lazy(self.value(loop.iter))
+        own: dict[str, Any] = {}
+        self._local.append(own)
+        self._scopes.append(own)
+        try:
+            for item in items:
+                self._assign(loop.target, item)
+                if all(self.value(test) for test in loop.ifs):
+                    found.append(self.value(element))
+                    self.work.spend(64)
+        finally:
+            self._local.pop()
+            self._scopes.pop()
         return found
 
     # -- calls ----------------------------------------------------------------------------------
@@ -448,6 +529,8 @@ class Program:
         function = self._functions.get(called[1])
         if function is None:
             raise NotUnderstood
+        if called[1] not in _LIGHT:
+            self.work.weigh(*given, *named.values())
         try:
             return function(self, *given, **named)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -462,6 +545,8 @@ class Program:
         scope = defaults | dict(zip(function.names, given, strict=False)) | dict(named)
         if scope.keys() != set(function.names):
             raise Failed
+        outer = self._scopes, self._owner, self._own
+        self._scopes, self._owner, self._own = [*function.scopes, scope], scope, function.own
         self._local.append(scope)
         try:
             if isinstance(function.body, list):
@@ -472,8 +557,13 @@ class Program:
             return returned.args[0]
         finally:
             self._local.pop()
+            self._scopes, self._owner, self._own = outer
 
     def _method(self, holder: Any, name: str, given: list[Any], named: Mapping[str, Any]) -> Any:
+        given = [self.items(item) if isinstance(item, Iterator) and name in _CONSUMERS else item for item in given]
+        self.work.weigh(*given, *named.values())
+        if isinstance(holder, str | bytes) or name in _SCANNING:
+            self.work.weigh(holder)
         if isinstance(holder, OpenFile):
             return self._file_method(holder, name, given, named)
         if isinstance(holder, PathValue):
@@ -509,6 +599,7 @@ class Program:
                 file.truncate()
                 return None
             case (("close" | "flush"), []):
+                file.close()
                 return None
             case _:
                 raise NotUnderstood

@@ -25,6 +25,43 @@ class Failed(Exception):
     """The program ends with an error of its own."""
 
 
+class Function:
+    """A function of the program. ``scopes``: where it finds names that are not its own, the innermost last."""
+
+    def __init__(
+        self, names: list[str], defaults: list[Any], body: list[ast.stmt] | ast.expr, scopes: list[dict[str, Any]]
+    ) -> None:
+        self.names = names
+        self.defaults = defaults
+        self.body = body
+        self.scopes = scopes
+        self.own = assigned(body) if isinstance(body, list) else frozenset()
+        """Names that it assigns: they are its own from its beginning."""
+
+
+class OpenedFile:
+    """What every open file is."""
+
+
+def assigned(body: list[ast.stmt]) -> frozenset[str]:
+    """Names that statements assign in their own scope."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp):
+            continue
+        if isinstance(node, ast.alias):
+            found.add((node.asname or node.name).split(".")[0])
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        waiting += ast.iter_child_nodes(node)
+    return frozenset(found)
+
+
 class PathValue(NamedTuple):
     """A ``pathlib.Path``."""
 
@@ -217,6 +254,8 @@ def call_method(holder: Any, name: str, given: list[Any], named: Mapping[str, An
             raise NotUnderstood
         if name == "replace":
             _check_growth(holder, given)
+        if name == "join" and given and isinstance(given[0], Sized):
+            _check_length(len(holder) * len(given[0]))
     elif isinstance(holder, list):
         if name not in _LIST_METHODS or named or len(holder) > 100_000:
             raise NotUnderstood
@@ -243,16 +282,35 @@ def _check_growth(text: Any, given: list[Any]) -> None:
     if len(given) < 2 or type(given[0]) is not type(text) or type(given[1]) is not type(text):
         raise Failed
     times = text.count(given[0]) if given[0] else len(text) + 1
-    if len(text) + times * len(given[1]) > _LONGEST:
+    _check_length(len(text) + times * len(given[1]))
+
+
+def _check_length(length: int) -> None:
+    if length > _LONGEST:
         raise NotUnderstood
 
 
-_NESTED = re.compile(r"\)(?:[*+]|\{\d*,)")
+def substituted(found: re.Pattern[Any], new: Any, text: Any, count: int) -> Any:
+    """``re.sub`` with a text to put in, whose result is not too long."""
+    times = sum(1 for _ in found.finditer(text))
+    mark = "\\" if isinstance(new, str) else b"\\"
+    copied = new.count(mark) * len(text)  # what groups bring: each match its own, unless they look ahead
+    looks_ahead = ("(?" if isinstance(found.pattern, str) else b"(?") in found.pattern
+    _check_length(len(text) + times * len(new) + copied * (times if looks_ahead else 1))
+    try:
+        return found.sub(new, text, count=count)
+    except (re.error, IndexError) as error:
+        raise Failed from error
+
+
+_NESTED = re.compile(r"\)(?:[*+{])")
+_CHOICE = re.compile(r"(?<!\()\?|\|")
+"""What a matcher may try in two ways: options, and alternatives."""
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\})")
 
 
-def safe_pattern(pattern: Any, text: Any, flags: int) -> re.Pattern[Any]:
-    """A compiled pattern whose matching cannot take long on ``text``."""
+def safe_pattern(pattern: Any, text: Any, flags: int) -> tuple[re.Pattern[Any], int]:
+    """A compiled pattern whose matching cannot take long on ``text``, and the steps that it may take at most."""
     if isinstance(pattern, re.Pattern):
         source, flags = pattern.pattern, pattern.flags & (re.I | re.M | re.S | re.X)
     else:
@@ -266,9 +324,10 @@ def safe_pattern(pattern: Any, text: Any, flags: int) -> re.Pattern[Any]:
     crosses = bool(flags & re.S) or "(?s" in shown or re.search(r"\[\^|\\[sSWD]", shown) is not None or "\\n" in shown
     lines = text.split("\n") if isinstance(text, str) else text.split(b"\n")
     reach = len(text) if crosses else max(map(len, lines))
-    if (len(text) + 1) * max(reach, 1) ** min(repeats, 6) > _MOST_WORK:
+    steps = (len(text) + 1) * max(reach, 2) ** repeats << len(_CHOICE.findall(shown))
+    if steps > _MOST_WORK:
         raise NotUnderstood
     try:
-        return re.compile(source, flags)
+        return re.compile(source, flags), steps
     except (re.error, OverflowError, RecursionError) as error:
         raise Failed from error
