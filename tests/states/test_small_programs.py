@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from handoff.actions.paths import Context
 from handoff.git.repositories import Repository
 from handoff.states.effects import Effects
 from handoff.states.shell import run_line
+from handoff.states.shell.ignored import glob_pattern
 from handoff.states.working import WorkingFiles
 from handoff.trajectory import Observation
 from tests.states.shell_bed import Bed
@@ -97,3 +101,34 @@ def test_a_program_leaves_what_python_leaves(bed: Bed, name: str) -> None:
     line = f"python3 - <<'EOF'\n{EXACT[name]}EOF\n"
     assert bed.compare([line], with_codes=True).wrong == []
     assert bed.compare([line], with_codes=False).wrong == []
+
+
+LINES = {
+    "a variable that doubles": 'V=aaaaaaaaaa; for i in {1..60}; do V="$V$V"; done; echo $V > run.sh',
+    "a file that doubles": "for i in {1..60}; do cat run.sh run.sh > b; cat b b > run.sh; done",
+}
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+def test_texts_that_grow_without_bound_are_not_known(repository: Repository, base: str, name: str) -> None:
+    effects = Effects(WorkingFiles(repository, repository.tree_of(base), base))
+    start = time.process_time()
+    run_line(effects, LINES[name], Context(shell_persists=True), Observation(text="", exit_code=None))
+    assert time.process_time() - start < _SECONDS
+    assert effects.is_unknown("run.sh")
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 40 + "b", "*?a" * 40 + "b", "*[a-c]" * 40 + "b"])
+def test_matching_a_name_with_many_stars_is_quick(pattern: str) -> None:
+    start = time.process_time()
+    wanted = re.compile(glob_pattern(pattern))
+    assert not wanted.match("a" * 200) and wanted.match("a" * 200 + "b")
+    assert time.process_time() - start < _SECONDS
+
+
+@given(st.text("*?ab/", max_size=9), st.text("ab/", max_size=9))
+def test_stars_match_what_backtracking_finds(pattern: str, name: str) -> None:
+    """Taking the first place that fits loses no match."""
+    slow = re.sub(r"\*+", "[^/]*", pattern.replace("?", "\N{BULLET}")).replace("\N{BULLET}", "[^/]")
+    assume("**" not in pattern)
+    assert (re.compile(glob_pattern(pattern)).match(name) is None) == (re.fullmatch(slow, name) is None)

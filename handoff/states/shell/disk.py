@@ -25,6 +25,9 @@ UNTOLD = "\N{REPLACEMENT CHARACTER}untold\N{REPLACEMENT CHARACTER}"
 """Stands in a text for what only the machine of the recording knew: the name of a temporary file."""
 _UNTOLD = UNTOLD.encode()
 
+MOST_BYTES = 32_000_000
+"""What a line may make of one text; the content of a longer one is not known."""
+
 
 class Place(NamedTuple):
     """Where a path leads. ``path``: relative to the repository (empty: its root), or as it stands outside."""
@@ -132,7 +135,7 @@ class Disk:
     def write(self, place: Place, data: bytes | None, reason: str) -> bool | None:
         """Set a file's text (``None``: to what is not known); whether that succeeded."""
         self._written.add(place)
-        if data is not None and _UNTOLD in data:
+        if data is not None and (len(data) > MOST_BYTES or _UNTOLD in data):
             data = None
         if not place.is_inside:
             if place.path.startswith(".git"):

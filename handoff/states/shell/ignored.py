@@ -59,6 +59,7 @@ def glob_pattern(text: str, *, crosses: bool = False) -> str:
         place += 1
         if character == "*":
             if parts[-1:] != [any_many]:
+                _settle(parts, any_many)
                 parts.append(any_many)
         elif character == "?":
             parts.append(any_one)
@@ -79,6 +80,13 @@ def glob_pattern(text: str, *, crosses: bool = False) -> str:
         else:
             parts.append(re.escape(character))
     return f"(?s:{''.join(parts)})\\Z"
+
+
+def _settle(parts: list[str], any_many: str) -> None:
+    """Before another star: the first place that fits what follows the last one is as good as any later one."""
+    last = len(parts) - 1 - parts[::-1].index(any_many) if any_many in parts else None
+    if last is not None and not any("/" in part and not part.startswith("[^/") for part in parts[last + 1 :]):
+        parts[last:] = [f"(?>{any_many}?{''.join(parts[last + 1 :])})"]
 
 
 def is_ignored(disk: Disk, path: str) -> bool:

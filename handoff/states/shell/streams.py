@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from handoff.states.shell.disk import Disk, Place
+from handoff.states.shell.disk import MOST_BYTES, Disk, Place
 from handoff.states.versions import UNSURE
 
 Status = bool | None
@@ -60,7 +60,7 @@ class Buffer(Sink):
             self.data = data
         elif data != b"":
             self.data = None if data is None or self.data is None else (ordered(self.data) or b"") + data
-            if ordered(data) is None:
+            if ordered(data) is None or (self.data is not None and len(self.data) > MOST_BYTES):
                 self.data = None
 
 

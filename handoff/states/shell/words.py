@@ -18,6 +18,9 @@ from handoff.states.shell.tree import Beyond, Literal_, Script, Substitution, Un
 _MOST = 2_000
 """Words that one may become."""
 
+_MOST_LETTERS = 2_000_000
+"""Of one word; the text of a longer one is not known."""
+
 
 class Arg(NamedTuple):
     """One word that a program gets."""
@@ -69,7 +72,8 @@ class Expander:
             return Arg(word.text, False)
         if any(isinstance(piece, _Unknown) for piece in pieces):
             return Arg(word.text, False)
-        return Arg("".join(piece[0] for piece in pieces if not isinstance(piece, _Unknown)))
+        texts = [piece[0] for piece in pieces if not isinstance(piece, _Unknown)]
+        return Arg("".join(texts)) if sum(map(len, texts)) <= _MOST_LETTERS else Arg(word.text, False)
 
     def _arg(self, word: Word, context: Context) -> list[Arg]:
         part = word.parts[0] if len(word.parts) == 1 else None
