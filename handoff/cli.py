@@ -320,6 +320,9 @@ def states(
 
     project = Project(data_folder(data))
     file = _file_and_record(run)
+    of_files = {"--repository": repository, "--base": base, "--part": part > 1, "--rerun": rerun}
+    if file is None and (given := [name for name, value in of_files.items() if value]):
+        raise InputError(f"{', '.join(given)} is for a FILE; the states of {run} are stored: ingest its file again")
     with rerunning(rerun) as reruns:
         opened = (
             file_run(project, *file, part, _pairs(repository or []), base=base, reruns=reruns)
@@ -367,7 +370,7 @@ def view(
 @app.command(epilog="Example: [bold]handoff takeover p_3f2a… --view structured --successor local[/bold]")
 def takeover(
     point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
-    successor: Annotated[str, typer.Option(help="A name from [successors.NAME] in handoff.toml.")],
+    successor: Annotated[str, typer.Option(help=r"A NAME of \[successors.NAME] in handoff.toml.")],
     view: Annotated[str, typer.Option(help="What it is given: repo, trace, summary, structured.")] = "structured",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run, sent to endpoints that take one.")] = 0,
     data: Data = None,
@@ -471,14 +474,16 @@ def _drive(*arguments: str) -> int:
 def _pairs(options: Sequence[str]) -> dict[str, str]:
     from handoff.git.repositories import is_url
 
-    pairs = {}
+    pairs: dict[str, str] = {}
     for option in options:
         name, equals, place = option.partition("=")
         if not (name and equals and place):
             raise InputError(f"--repository {option!r}: write NAME=PATH or NAME=URL")
         if not is_url(place) and not Path(place).is_dir():
             raise InputError(f"--repository {option}: {place} is no folder; give a local clone of {name}, or its URL")
-        pairs[name] = place if is_url(place) else str(Path(place).resolve())
+        place = place if is_url(place) else str(Path(place).resolve())
+        if pairs.setdefault(name, place) != place:
+            raise InputError(f"--repository {option}: {name} is given twice, with different places; keep one")
     return pairs
 
 

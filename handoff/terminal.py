@@ -34,6 +34,9 @@ PLAIN_WIDTH = 100
 _LISTED = 12
 """Lines of one kind that a summary shows; the rest is counted."""
 
+_UNHELD = {"submodules": "submodule", "lfs_pointers": "LFS pointer"}
+"""What a base commit names and its repository does not hold: column of ``state_verdicts`` → in words."""
+
 _IS_WIDTH_KNOWN = sys.stdout.isatty() or "COLUMNS" in os.environ
 
 out = Console(highlight=False, width=None if _IS_WIDTH_KNOWN else PLAIN_WIDTH)
@@ -146,10 +149,12 @@ def print_states(run: RunStates) -> None:
     if verdict:
         known = verdict["base_evidence"]
         pairs.append(("base commit", f"{verdict['base']}, {known}" if verdict["base"] else "unknown"))
-        pairs.append(
-            ("verdict", f"{verdict['status']} ({verdict['category']}): {without_base(verdict['reason'], evidence)}")
-        )
+        status, category = verdict["status"], verdict["category"]
+        judged = status if status == category else f"{status} ({category})"
+        pairs.append(("verdict", f"{judged}: {without_base(verdict['reason'], evidence)}"))
         pairs.append(("checkpoints", f"{verdict['checkpoints']} texts agree, {verdict['full_reads']} of whole files"))
+        if unheld := [_n(verdict[column], what) for column, what in _UNHELD.items() if verdict[column]]:
+            pairs.append(("not held", f"the content of {' and '.join(unheld)} at the base commit"))
         pairs += [
             ("recovered", f"{r['path']}, from step {r['step']} on, by the {r['how']} at step {r['at']}")
             for r in verdict["recoveries"][:_LISTED]
@@ -296,8 +301,12 @@ def print_instances(counted: tuple[int, int], problems: Sequence[Exception]) -> 
     """How many runs have an instance, and which rows of instance files cannot be used. ``counted``: runs, all runs."""
     said = f"instances: known for {counted[0]} of {_n(counted[1], 'run')}"
     if problems:
-        said += f"; {_n(len(problems), 'row')} not used, the first: {problems[0]}"
-    out.print(shown(said), markup=False, soft_wrap=True)
+        said += f"; {_n(len(problems), 'row')} not used:"
+    out.print(said, markup=False, soft_wrap=True)
+    for problem in problems[:_LISTED]:
+        out.print(f"  {line(str(problem), 600)}", markup=False, soft_wrap=True)
+    if len(problems) > _LISTED:
+        out.print(f"  … {len(problems) - _LISTED:,} more")
 
 
 def print_branches(branches: Iterable[Any]) -> None:

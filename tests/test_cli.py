@@ -217,6 +217,21 @@ def test_what_cannot_be_ingested_is_one_line(tmp_path: Path, arguments: Sequence
 # -- looking ----------------------------------------------------------------------------------------------------
 
 
+def test_one_name_has_one_repository(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", row())
+    places = [tmp_path / "one", tmp_path / "two"]
+    for place in places:
+        place.mkdir()
+    options = [word for place in places for word in ("--repository", f"acme/pager={place}")]
+    assert "given twice" in refused("ingest", file, *options, "--data", tmp_path / "data")
+    same = ["--repository", f"acme/pager={places[0]}"] * 2
+    assert run("ingest", file, *same, "--data", tmp_path / "data").exit_code == 0
+
+
+def test_help_keeps_what_stands_in_brackets() -> None:
+    assert "[successors.NAME]" in " ".join(run("takeover", "--help").output.split())
+
+
 def test_inspect_shows_format_steps_keys_and_points(tmp_path: Path) -> None:
     result = run("inspect", write(tmp_path / "a.jsonl", row(1), row(2, exit_status="exit_cost")), "--record", 2)
     assert result.exit_code == 0

@@ -32,6 +32,13 @@ def read(page: str) -> str:
     return (ROOT / page).read_text("utf-8")
 
 
+def test_successors_of_the_docs_can_run_under_their_budget() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", read("docs/endpoints.md"), re.DOTALL)
+    settings = msgspec.toml.decode(example, type=Settings)
+    assert settings.dollar_budget is not None
+    assert [name for name, endpoint in settings.successors.items() if endpoint.prices is None] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", read(page)):

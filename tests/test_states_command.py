@@ -141,6 +141,20 @@ def test_a_file_is_replayed_and_nothing_is_kept(tmp_path: Path, repository: tupl
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_what_the_repository_does_not_hold_is_said(tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"1" * 64 + b"\nsize 12345\n"
+    changes = {
+        b".gitattributes": ("100644", b"big filter=lfs\n"),
+        b"big": ("100644", pointer),
+        b"lib": ("160000", b"a" * 40),
+        b"pager.py": ("100644", OLD.encode()),
+    }
+    (commit,) = make(tmp_path / "acme", [Made(changes)], {"main": 0})
+    file = recording(tmp_path / "a.traj.json", commit)
+    text = shown("states", file, "--repository", f"acme/pager={tmp_path / 'acme'}", "--data", tmp_path / "data")
+    assert "not held" in text and "1 submodule and 1 LFS pointer" in text
+
+
 def test_a_run_without_a_repository_is_still_told(data: Path) -> None:
     text = shown("states", id_of(data, "unverifiable"), "--data", data)
     assert "unverifiable" in text
@@ -157,7 +171,18 @@ def test_what_cannot_be_shown_is_one_line_with_a_remedy(data: Path, tmp_path: Pa
     assert "--repository NAME=PATH" in refused("states", file, "--data", data)
     named = recording(tmp_path / "d.traj.json", "0" * 40, repo="some/where")
     assert "--repository" in refused("states", named, "--data", tmp_path / "empty")
-    assert "holds 1 records" in refused("states", f"{file}:2", "--data", data)
+    assert refused("states", named, "--data", tmp_path / "empty").count("--repository") == 1  # one remedy, said once
+    assert "in the data folder" not in refused("states", named, "--data", tmp_path / "empty")
+    assert "holds 1 record; " in refused("states", f"{file}:2", "--data", data)
+
+
+@pytest.mark.parametrize("given", [("--repository", "a/b={}"), ("--base", "abc"), ("--part", "2"), ("--rerun",)])
+def test_what_is_said_of_a_file_is_not_ignored_for_a_stored_run(
+    data: Path, tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    id_ = id_of(data, "verified")
+    said = refused("states", id_, *(word.format(tmp_path) for word in given), "--data", data)
+    assert given[0] in said and "ingest its file again" in said
 
 
 def test_text_of_a_repository_cannot_steer_the_terminal(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class Found(NamedTuple):
         """The ``part``-th run, from 1; ``InputError`` when there are not so many."""
         if not 1 <= part <= len(self.runs):
             place = f"record {self.record.position} of {self.record.file}"
-            raise InputError(f"{place} holds {len(self.runs)} runs; there is no run {part}")
+            raise InputError(f"{place} holds {len(self.runs)} run{'s' * (len(self.runs) != 1)}; there is no run {part}")
         return self.runs[part - 1]
 
 
@@ -155,4 +155,4 @@ def read_record(path: Path, position: int) -> Found:
     if source.framing == "side file":
         raise InputError(f"{label(path)} only describes the run in the file beside it; name that file")
     lines = f", the last in line {last}" if last > count else ""
-    raise InputError(f"{label(path)} holds {count} records{lines}; there is no record {position}")
+    raise InputError(f"{label(path)} holds {count} record{'s' * (count != 1)}{lines}; there is no record {position}")

@@ -1,6 +1,6 @@
 """Destroyed fixes: correct hunks present at h that the successor removed (``docs/science.md §9``).
 
-A hunk is a block of lines in which the reference solution differs from the base commit; ``states.hunks`` says when a
+A hunk is a block of lines in which the reference solution differs from the base commit; ``editors.hunks`` says when a
 text has it. Work beside a fix does not destroy it.
 """
 

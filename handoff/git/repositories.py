@@ -37,7 +37,8 @@ class Repositories:
 
     ``root``: where mirrors live. ``mapping``: repository name → path of a local repository (bare or not), or a URL;
     ``owner/*`` stands for all repositories of an owner that share one store. ``is_offline``: URLs are never asked.
-    ``kept_bytes``: disk that clean checkouts of unused bases may take.
+    ``kept_bytes``: disk that clean checkouts of unused bases may take. ``is_passing``: ``root`` is gone afterwards,
+    and no message tells anyone to put a clone there.
     A mapped bare repository that lies in ``root`` is used as it is; any other is mirrored first and never written to.
     """
 
@@ -48,6 +49,7 @@ class Repositories:
         *,
         is_offline: bool = False,
         kept_bytes: int = KEPT_BYTES,
+        is_passing: bool = False,
     ) -> None:
         self.root = root
         self.mapping = dict(mapping)
@@ -57,6 +59,7 @@ class Repositories:
         }
         self._is_offline = is_offline
         self._kept_bytes = kept_bytes
+        self._is_passing = is_passing
         self._open: dict[Path, Repository] = {}
         self._updated: set[Path] = set()
         self._refused: set[tuple[Path, str]] = set()
@@ -121,9 +124,10 @@ class Repositories:
     def _usable(self, repo: str, source: Source | None, problem: str, mirror: Path) -> Source:
         """The source, when it may be asked. ``StateError`` with the problem and the remedy when not."""
         if source is None:
+            by_hand = f", or put a bare clone at {self.root.name}/{mirror.name} in the data folder"
             raise StateError(
-                f"{problem} and no source for it; map it to a local path or a URL (--repository {repo}=PATH), or put a "
-                f"bare clone at {self.root.name}/{mirror.name} in the data folder"
+                f"{problem} and no source for it; map it to a local path or a URL (--repository {repo}=PATH)"
+                f"{'' if self._is_passing else by_hand}"
             )
         if source.is_remote and self._is_offline:
             raise StateError(

@@ -65,8 +65,9 @@ def clone(source: Source, mirror: Path) -> None:
             return
         shutil.rmtree(aside, ignore_errors=True)
         how = ["--filter=blob:none"] if source.is_remote else ["--no-local"] if _borrows(source.place) else []
+        place = _location(source)
         try:
-            _run(source, ["clone", "--quiet", "--mirror", "--template=", *how, "--", _location(source), str(aside)])
+            _run(source, ["clone", "--quiet", "--mirror", "--template=", *how, "--", place, str(aside)])
         except StateError as error:
             shutil.rmtree(aside, ignore_errors=True)
             said = str(error).replace(str(aside), mirror.name)

@@ -18,10 +18,10 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "6",
-    "repository_states": "3",
+    "repository_states": "4",
     "environment_facts": "1",
     "quality_signals": "1",
-    "injected_handoffs": "3",
+    "injected_handoffs": "4",
     "view_renderings": "2",
     "adversarial_variants": "1",
     "takeover_runs": "2",

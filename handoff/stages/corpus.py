@@ -152,7 +152,7 @@ class _Opened:
 
     def _find(self, repo: str | None) -> Repository | StateError:
         if not repo:
-            return StateError("the recording does not name its repository; nothing can be replayed")
+            return StateError("the recording does not name its repository; if you know it, ingest with --of NAME")
         if repo not in self._by_name:
             try:
                 self._by_name[repo] = self._repositories.open(repo)

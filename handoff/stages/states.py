@@ -232,14 +232,19 @@ def file_run(
     kata = project.git / "kata.git"
     with (
         tempfile.TemporaryDirectory() as folder,
-        Repositories(Path(folder), {"kata/*": str(kata), **mapping}, is_offline=project.settings.offline) as mirrors,
+        Repositories(
+            Path(folder),
+            {"kata/*": str(kata), **mapping},
+            is_offline=project.settings.offline,
+            is_passing=True,
+        ) as mirrors,
     ):
         try:
             repository = mirrors.open(repo)
             with suppress(StateError):  # without the commit, what the recording shows may tell
                 mirrors.open(repo, base or trajectory.base_commit)
         except StateError as error:
-            raise InputError(f"{error}; give a clone of it with --repository {repo}=PATH") from error
+            raise InputError(str(error)) from error
         placed = merged(msgspec.structs.replace(trajectory, repo=repo), found.runs)
         if trajectory.format == FORMAT:
             done = branch_replay(placed, id_, repository)

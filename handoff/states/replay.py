@@ -255,7 +255,7 @@ def _why_no_base(trajectory: Trajectory) -> str:
     named = trajectory.base_commit
     if named:
         return (
-            f"the repository has no commit {named!r}, and the recorded patch fits no commit of it; "
-            "map the repository to one that has the base commit"
+            f"{trajectory.repo or 'the repository'} has no commit {named!r}, and the recorded patch fits no commit of "
+            "it; map the repository to one that has the base commit"
         )
-    return "the recording names no base commit, and its patch pins none; give the commit"
+    return "the recording names no base commit, and its patch pins none; name it in a file for --instances"

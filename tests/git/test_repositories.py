@@ -96,6 +96,13 @@ def test_all_spellings_open_one_mirror(mirrors: Path, source: Path) -> None:
     assert [p.name for p in mirrors.iterdir() if not p.name.startswith(".")] == ["o__pager.git"]
 
 
+def test_a_place_that_is_no_folder_is_said_once(mirrors: Path, tmp_path: Path) -> None:
+    places = {"o/pager": tmp_path / "gone"}
+    with Repositories(mirrors, places) as repositories, pytest.raises(StateError, match="not a folder") as caught:
+        repositories.open("o/pager")
+    assert str(caught.value).count("correct the mapping") == 1
+
+
 def test_a_mirror_put_there_in_its_hosts_spelling_is_found(mirrors: Path, source: Path) -> None:
     run_git("clone", "--quiet", "--mirror", "--template=", source, mirrors / "O__Pager.git")
     with Repositories(mirrors, {}) as repositories:

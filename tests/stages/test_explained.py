@@ -179,7 +179,7 @@ def test_instances_of_the_settings_explain_every_shard(world: World) -> None:
 
 
 def test_ingest_says_how_many_runs_are_explained(world: World) -> None:
-    world.explain({}, {"instance_id": "acme__pager-2", "repo": 7})
+    world.explain({}, {"instance_id": "acme__pager-2", "repo": 7}, *({"instance_id": n} for n in range(20)))
     world.runs.write_text("".join(json.dumps(chat(n, instance_id=f"acme__pager-{n}")) + "\n" for n in (1, 2)))
     arguments = ("ingest", world.runs, "--instances", world.instances, "--repository", f"acme/pager={world.source}")
     result = CliRunner().invoke(
@@ -187,7 +187,8 @@ def test_ingest_says_how_many_runs_are_explained(world: World) -> None:
     )
     assert result.exit_code == 0, result.output
     said = " ".join(result.stdout.split())
-    assert "instances: known for 1 of 2 runs; 1 row not used" in said and "$.repo" in said
+    assert "instances: known for 1 of 2 runs; 21 rows not used" in said and "$.repo" in said
+    assert "more characters" not in said and "… 9 more" in said  # every remedy whole, the rest counted
     missing = CliRunner().invoke(cli.app, ["ingest", str(world.runs), "--instances", "no.jsonl", "--data", "x"])
     assert missing.exit_code == 2 and "no such file" in missing.output
 

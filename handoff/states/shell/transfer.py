@@ -42,7 +42,7 @@ def _transfer(machine: Machine, words: list[str], given: set[str], act: object) 
     is_folder_name = is_into
     may_be_folder = place.is_inside and not machine.disk.files.exists(place.path)
     if kind == "unknown" and (len(sources) > 1 or target.endswith("/") or may_be_folder):
-        is_folder_name = machine.decided(None, f"whether {target} is a folder")
+        is_folder_name = machine.decided(None, f"test -d {target}")
         if not is_folder_name and len(sources) > 1:
             return Result(False, b"")
     for source in sources:  # nothing is changed before all is understood
