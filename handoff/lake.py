@@ -145,6 +145,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         commit=pa.string(),  # the state's own commit in the store; null when unverifiable
         tree=pa.string(),
         status=pa.string(),  # verified, divergent, partial, unverifiable
+        is_derived=pa.bool_(),  # every effect so far follows from the recording, and nothing contradicts it
         reason=pa.string(),
     ),
     # One run's verdict, docs/science.md §2. Partition: shard. Written with `repository_states`.
@@ -170,6 +171,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.struct([("step", pa.int32()), ("path", pa.string()), ("how", pa.string()), ("at", pa.int32())])
         ),
         verified_steps=pa.int32(),
+        derived_steps=pa.int32(),
         partial_steps=pa.int32(),
         divergent_steps=pa.int32(),
         unverifiable_steps=pa.int32(),
@@ -199,6 +201,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         derivable=pa.int64(),  # runs whose every step's effect can be told from its text
         steps=pa.int64(),  # step 0, the base, among them; so for the next four
         verified_steps=pa.int64(),
+        derived_steps=pa.int64(),  # those, and partial ones where all that is missing is something that shows a file
         partial_steps=pa.int64(),
         divergent_steps=pa.int64(),
         unverifiable_steps=pa.int64(),
@@ -263,6 +266,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         labels=_STRINGS,
         tree=pa.string(),
         state_status=pa.string(),
+        state_is_derived=pa.bool_(),  # as `repository_states.is_derived`
         state_class=pa.string(),  # needs_completion, already_solved, regressed, invalid; null: tests cannot run
         nodes=pa.list_(pa.struct([("node", pa.string()), ("done", pa.bool_())])),  # V and V_done, §6
         edges=pa.list_(pa.struct([("before", pa.string()), ("after", pa.string())])),

@@ -86,6 +86,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     tree: str | None
     base_tree: str | None
     state_status: str | None
+    state_is_derived: bool
     state_class: StateClass | None = None
     nodes: tuple[Node, ...]
     """Empty unless the run's end is a reference: it is resolved, or a person's branch."""
@@ -525,6 +526,7 @@ def _point(run: _Run, trajectory_id: str, h: int, labels: tuple[str, ...]) -> Po
         tree=states.tree(h) if states is not None else None,
         base_tree=states.tree(0) if states is not None else None,
         state_status=states.status(h) if states is not None else None,
+        state_is_derived=states is not None and states.is_derived(h),
         nodes=nodes,
         edges=edges,
         plan=None if gold is None else plan_of(gold),

@@ -34,6 +34,7 @@ def verdict_row(number: int, status: str = "verified", category: str | None = No
         "opaque_steps": [],
         "recoveries": [],
         **{f"{name}_steps": 10 if name == status else 0 for name in STATUSES},
+        "derived_steps": 10 if status == "verified" else 4 if status == "partial" else 0,
         "submodules": 0,
         "lfs_pointers": 0,
         **fields,
@@ -67,10 +68,10 @@ def test_figures_are_sums_of_verdicts(project: Project) -> None:
     assert {share.name: share.runs for share in report.by_repo} == {"o/r": 3, "not named": 1}
     assert (report.checkpoints, report.full_reads) == (12, 4)
     assert dict(report.recoveries) == {"read": 1, "diff": 0, "patch": 1, "rerun": 0}
-    assert report.steps == (20, 0, 10, 10)
+    assert (report.steps, report.derived) == ((20, 0, 10, 10), 20)
     rows = project.lake.rows("corpus_report")
     assert sum(row["trajectories"] for row in rows) == 4
-    for name in (f"{status}_steps" for status in STATUSES):
+    for name in (*(f"{status}_steps" for status in STATUSES), "derived_steps"):
         assert sum(row[name] for row in rows) == sum(row[name] for row in project.lake.rows("state_verdicts"))
 
 

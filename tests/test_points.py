@@ -67,6 +67,9 @@ class States:
     def status(self, step: int) -> str:
         return "verified"
 
+    def is_derived(self, step: int) -> bool:
+        return True
+
     def read(self, step: int, path: str) -> bytes | None:
         return self.texts[step] if path == "src/m.py" else None
 

@@ -111,6 +111,8 @@ class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
     """(status, category, runs, an example's id, its reason)."""
     steps: tuple[int, ...]
     """Steps by verdict, as ``STATUSES``."""
+    derived: int
+    """Steps that follow from the recording without contradiction, those verified among them."""
     checkpoints: int
     full_reads: int
     recoveries: tuple[tuple[str, int], ...]
@@ -131,6 +133,7 @@ def corpus_report(cells: Sequence[Mapping[str, Any]], offenders: Iterable[Mappin
         ),
         by_category=tuple(_categories(cells)),
         steps=tuple(_sum(cells, f"{status}_steps") for status in STATUSES),
+        derived=_sum(cells, "derived_steps"),
         checkpoints=_sum(cells, "checkpoints"),
         full_reads=_sum(cells, "full_reads"),
         recoveries=tuple((how, _sum(cells, f"recovered_by_{how}")) for how, _ in HOW),

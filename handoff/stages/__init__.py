@@ -18,10 +18,10 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "6",
-    "repository_states": "4",
+    "repository_states": "5",
     "environment_facts": "1",
     "quality_signals": "1",
-    "injected_handoffs": "4",
+    "injected_handoffs": "5",
     "view_renderings": "2",
     "adversarial_variants": "1",
     "takeover_runs": "2",
@@ -31,7 +31,7 @@ CODE_VERSIONS: dict[str, str] = {
     "exports": "1",
     "policy": "1",
     "round_report": "1",
-    "corpus_report": "1",
+    "corpus_report": "2",
 }
 
 

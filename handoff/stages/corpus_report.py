@@ -90,7 +90,7 @@ class _Tally:
         cell["trajectories"] += 1
         cell["derivable"] += bool(row["is_derivable"])
         cell["steps"] += sum(row[f"{status}_steps"] for status in STATUSES)
-        for name in (*(f"{status}_steps" for status in STATUSES), "checkpoints", "full_reads"):
+        for name in (*(f"{status}_steps" for status in STATUSES), "derived_steps", "checkpoints", "full_reads"):
             cell[name] += row[name]
         for recovery in row["recoveries"]:
             cell[f"recovered_by_{recovery['how']}"] += 1

@@ -213,7 +213,7 @@ def known_history(qualities: Mapping[str, Mapping[str, Any]], point: Mapping[str
 
 def state_record(point: dict[str, Any], reader: StateReader | None) -> dict[str, object] | None:
     """What is known of the state at h, for the reconstruction target (docs/science.md §11); ``None``: nothing."""
-    if reader is None or point["state_status"] in ("unverifiable", "partial"):
+    if reader is None or not point["state_is_derived"]:
         return None
     tests_pass = {"already_solved": True, "needs_completion": False, "regressed": False}.get(point["state_class"] or "")
     done = [entry["node"] for entry in point["nodes"] or () if entry["done"]]

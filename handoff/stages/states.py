@@ -61,6 +61,7 @@ def branch_replay(trajectory: Trajectory, trajectory_id: str, repository: Reposi
         trees=tuple(row["tree"] for row in rows),
         statuses=tuple(row["status"] for row in rows),
         reasons=tuple(row["reason"] for row in rows),
+        derived=tuple(row["is_derived"] for row in rows),
         divergence=found,
         is_derivable=True,
     )

@@ -71,6 +71,7 @@ def commit_states(trajectory: Trajectory, trajectory_id: str, repository: Reposi
             "commit": id_,
             "tree": state,
             "status": status,
+            "is_derived": status == "verified",
             "reason": reason,
         }
 

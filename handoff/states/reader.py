@@ -20,6 +20,10 @@ class StateReader(Protocol):
         """verified, divergent, partial or unverifiable."""
         ...
 
+    def is_derived(self, step: int) -> bool:
+        """Whether every effect up to ``step`` follows from the recording, and nothing contradicts it."""
+        ...
+
     def read(self, step: int, path: str) -> bytes | None:
         """A file's bytes; ``None`` when there is no such file."""
         ...
@@ -58,6 +62,10 @@ class StoredStates:
     def status(self, step: int) -> str:
         """``verified``, ``divergent``, ``partial`` or ``unverifiable``."""
         return str(self._row(step)["status"])
+
+    def is_derived(self, step: int) -> bool:
+        """Whether every effect up to ``step`` follows from the recording, and nothing contradicts it."""
+        return bool(self._row(step)["is_derived"])
 
     def read(self, step: int, path: str) -> bytes | None:
         """A file's bytes after ``step``; ``None`` when there is no such file or no state."""

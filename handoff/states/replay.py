@@ -163,6 +163,7 @@ class _Draft:
             trees=tuple(written[state.position][1] for state in states),
             statuses=tuple(state.status for state in states),
             reasons=tuple(found + state.reason for state in states),
+            derived=tuple(state.is_derived for state in states),
             divergence=self._divergence,
             is_derivable=not self._opaque,
             opaque=self._opaque,

@@ -60,6 +60,22 @@ def content(repository: Repository, tree: str | None) -> bytes | None:
     return repository.read(tree, PAGER)
 
 
+def test_what_follows_from_the_recording_is_derived_also_where_nothing_shows_it(
+    repository: Repository, base: str
+) -> None:
+    """A scratch file that comes and goes unseen leaves the steps between unproven, and derived all the same."""
+    scratch = bash("cat > reproduce.py <<'EOF'\nimport pager\nEOF")
+    steps = (scratch, bash("python reproduce.py", "boom"), fix(), shows(FIXED), bash("rm reproduce.py"))
+    patch = patch_of(repository, base, {PAGER: FIXED})
+    done = replay(recording(*steps, base=base, patch=patch), "t_1", repository)
+    assert done.status == "verified" and done.statuses[1:5] == ("partial",) * 4
+    assert done.derived == (True,) * 6
+
+    rewritten = (scratch, OPAQUE["a formatter"], fix(), bash("ls"))
+    done = replay(recording(*rewritten, base=base), "t_2", repository)
+    assert done.statuses[2:] == ("partial",) * 3 and done.derived[2:] == (False,) * 3
+
+
 @pytest.mark.parametrize("name", sorted(OPAQUE))
 def test_an_opaque_step_is_never_guessed(repository: Repository, base: str, name: str) -> None:
     """From it on nothing is verified, with an end that tells nothing, and the reason names what it is."""
@@ -284,6 +300,8 @@ def _holds(repository: Repository, seed: int, kind: str, with_patch: bool, place
     wrong = wrong_steps(repository, done, run)
     false = [step for step in wrong if done.statuses[step] == "verified"]
     assert not false, (false, [wrong[step] for step in false], done.reasons)
+    assert not [step for step in wrong if done.derived[step]], (sorted(wrong), done.derived)
+    assert all(done.derived[step] for step, status in enumerate(done.statuses) if status == "verified")
 
 
 _CASES = (st.integers(0, 10_000), st.sampled_from(KINDS), st.booleans(), st.integers(0, 6))

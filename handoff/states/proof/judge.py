@@ -234,6 +234,7 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
     found = walk.divergence
     for step, position in enumerate(walk.positions):
         unknown = walk.unknown[step]
+        is_suspect = suspicion is not None and step >= suspicion and not is_whole
         if found and step >= found.step:
             yield StepState(
                 position, "divergent", f"step {found.step}, {found.path or 'no file named'}: {found.problem}"
@@ -247,15 +248,16 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
             reason = "the recording offers neither a patch of these files nor a full read"
             yield StepState(position, "unverifiable", reason)
         elif open_files := unproven[step]:
-            yield StepState(position, "partial", f"nothing in the recording confirms {_listed(open_files)}")
-        elif suspicion is not None and step >= suspicion and not is_whole:
+            reason = f"nothing in the recording confirms {_listed(open_files)}"
+            yield StepState(position, "partial", reason, is_derived=not is_suspect)
+        elif suspicion is not None and is_suspect:
             reason = (
                 f"{walk.suspicions[suspicion]} at step {suspicion} may have changed files; nothing says that it did not"
             )
             yield StepState(position, "partial", reason)
         else:
             reason = f"{proof}; {len(walk.checked_steps)} texts of files agree, {walk.full_reads} of whole files"
-            yield StepState(position, "verified", reason)
+            yield StepState(position, "verified", reason, is_derived=True)
 
 
 def _category(walk: Walk, status: Status) -> Category:

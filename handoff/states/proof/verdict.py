@@ -78,6 +78,9 @@ class StepState(NamedTuple):
     position: int
     status: Status
     reason: str
+    is_derived: bool = False
+    """Every effect up to here follows from the recording and nothing contradicts it; true of ``verified`` steps, and of
+    ``partial`` ones where all that is missing is something that shows a file."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +101,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     trees: tuple[str | None, ...]
     statuses: tuple[Status, ...]
     reasons: tuple[str, ...]
+    derived: tuple[bool, ...]
+    """``StepState.is_derived`` of each."""
     divergence: Divergence | None = None
     is_derivable: bool = False
     """Whether the effect of every step follows from the recording's text alone."""
@@ -118,8 +123,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Rows of table ``repository_states``, step 0 first."""
-        for step, (commit, tree, status, reason) in enumerate(
-            zip(self.commits, self.trees, self.statuses, self.reasons, strict=True)
+        for step, (commit, tree, status, reason, is_derived) in enumerate(
+            zip(self.commits, self.trees, self.statuses, self.reasons, self.derived, strict=True)
         ):
             yield {
                 "trajectory_id": self.trajectory_id,
@@ -129,6 +134,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
                 "tree": tree,
                 "status": status,
                 "reason": _text(reason),
+                "is_derived": is_derived,
             }
 
     def verdict_row(self) -> dict[str, Any]:
@@ -155,6 +161,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             "opaque_steps": sorted({item.step for item in self.opaque}),
             "recoveries": [item._asdict() | {"path": _text(item.path)} for item in self.recoveries],
             "verified_steps": counts["verified"],
+            "derived_steps": sum(self.derived),
             "partial_steps": counts["partial"],
             "divergent_steps": counts["divergent"],
             "unverifiable_steps": counts["unverifiable"],
@@ -186,4 +193,5 @@ def unverifiable(
         trees=nothing,
         statuses=(status,) * (steps + 1),
         reasons=(reason,) * (steps + 1),
+        derived=(False,) * (steps + 1),
     )
