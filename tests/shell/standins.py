@@ -151,7 +151,8 @@ class Stages:
             return [
                 {"point_id": identify("p", head["trajectory_id"], h), "trajectory_id": head["trajectory_id"],
                  "task_id": head["task_id"], "split": head["split"], "author": "agent", "h": h, "n_steps": 4,
-                 "labels": ["milestone", "error"][:h], "state_status": "unverifiable", "state_is_derived": False, "remaining_steps": 4 - h}
+                 "labels": ["milestone", "error"][:h], "state_status": "unverifiable", "state_is_derived": False,
+                 "remaining_steps": 4 - h}
                 for head in heads for h in (1, 2)
             ]  # fmt: skip
 
