@@ -353,7 +353,11 @@ def _show_states(found: RunStates, step: int | None, *, diff: bool, as_json: boo
 def view(
     point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
     view: Annotated[
-        str, typer.Option(help="repo, trace, summary, structured, or recorded where there is one.")
+        str,
+        typer.Option(
+            help="repo, trace, summary, structured, window:N, diff, diet, compact_pre, compact_suf, or recorded where "
+            "there is one."
+        ),
     ] = "structured",
     data: Data = None,
 ) -> None:
@@ -371,7 +375,7 @@ def view(
 def takeover(
     point: Annotated[str, typer.Argument(help="A point id, or the beginning of one.")],
     successor: Annotated[str, typer.Option(help=r"A NAME of \[successors.NAME] in handoff.toml.")],
-    view: Annotated[str, typer.Option(help="What it is given: repo, trace, summary, structured.")] = "structured",
+    view: Annotated[str, typer.Option(help="What it is given, as for `handoff view`.")] = "structured",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run, sent to endpoints that take one.")] = 0,
     data: Data = None,
 ) -> None:

@@ -282,7 +282,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "view_renderings": _schema(
         view_id=pa.string(),
         point_id=pa.string(),
-        view=pa.string(),  # repo, trace, summary, structured; recorded at points that have it
+        view=pa.string(),  # a name of views/interfaces.py; recorded at points that have it
         author=pa.string(),  # extractive, a model name, or human; null for repo and trace
         tokens=pa.int64(),
         writing_tokens=pa.int64(),

@@ -31,6 +31,7 @@ from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.git.repositories import Repositories
 from handoff.git.repository import KEPT_BYTES
 from handoff.lake import Lake, write_file
+from handoff.views import ALL_VIEWS, parse_view
 
 SHARD_FILE = ".shard.json"
 """An inbox entry ``<shard>.shard.json`` names files that stay where they are."""
@@ -68,6 +69,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``[successors.NAME]``: models on endpoints that can take over."""
     evaluate: tuple[str, ...] = ()
     """Which of them every later round runs beside the trained arms. None unless named: they cost money."""
+    views: tuple[str, ...] = ()
+    """Further views of every point, beside the four: ``window:N``, ``diff``, ``diet``, ``compact_pre``, ``compact_suf``
+    (``views/interfaces.py``)."""
     points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
     record_limit: _Positive = RECORD_LIMIT
@@ -93,6 +97,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in self.evaluate:
             if name not in self.successors:
                 raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
+        for name in self.views:
+            parse_view(name)
+
+    @property
+    def further_views(self) -> tuple[str, ...]:
+        """The names in ``views`` of those that are not there anyway, each once, sorted."""
+        return tuple(sorted({parse_view(name).name for name in self.views} - set(ALL_VIEWS)))
 
 
 class ShardSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

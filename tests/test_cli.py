@@ -287,7 +287,7 @@ def test_inspect_says_what_of_a_record_is_not_in_its_runs(tmp_path: Path) -> Non
     assert "left out: " in said and "record 3" in said and "Not valid JSON" in said
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", (*VIEWS, "drop", "window:1", "diet", "compact_pre"))
 def test_view_prints_what_a_successor_gets(data: Path, view: str) -> None:
     result = run("view", points(data)[0]["point_id"], "--view", view, "--data", data)
     assert result.exit_code == 0
@@ -298,6 +298,8 @@ def test_a_point_must_be_known_and_one(data: Path) -> None:
     assert "no handoff point begins with 'zz'" in refused("view", "zz", "--data", data)
     assert "give more of the id" in refused("view", "p_", "--data", data)
     assert "views are repo, trace, summary, structured" in refused("view", "p_", "--view", "all", "--data", data)
+    first = points(data)[0]["point_id"]
+    assert "--repository" in refused("view", first, "--view", "diff", "--data", data)
 
 
 def test_text_of_a_run_cannot_steer_the_terminal(tmp_path: Path) -> None:

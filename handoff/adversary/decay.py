@@ -30,7 +30,7 @@ class LostNotes:
         if not available:
             return None
         n = how_many(severity, len(available))
-        if scene.view == "trace":
+        if is_of_steps(scene.view):
             lost = available[:n]
         else:
             lost = sorted(generator(self.kind, seed).sample(available, n))
@@ -45,8 +45,13 @@ class LostNotes:
 
 def pieces(view: str, text: str) -> list[str]:
     """A view's text cut where parts of it may get lost; joined, the pieces are the text again."""
-    if view in ("trace", "structured"):
-        first, *rest = (_STEP if view == "trace" else _SECTION).split(text)
+    if view == "structured" or is_of_steps(view):
+        first, *rest = (_STEP if is_of_steps(view) else _SECTION).split(text)
         if rest:
             return [first, *rest]
     return [piece for piece in _SENTENCE.split(text) if piece]
+
+
+def is_of_steps(view: str) -> bool:
+    """Whether a view tells steps in their order."""
+    return view in ("trace", "diet") or view.startswith("window:")

@@ -22,7 +22,7 @@ from handoff.stages import inputs_of, is_executable
 from handoff.states.reader import StateReader, StoredStates
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
-from handoff.views import ALL_VIEWS, author_of, preamble, render_view, view_row, views_at
+from handoff.views import author_of, lacking, parse_view, preamble, render_view, view_row, views_at
 
 State = tuple[str, str, str]
 """(repository, base commit, tree)."""
@@ -102,13 +102,14 @@ def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
 
 
 def view_renderings(project: Project, shard: str) -> Written:
-    """Render the views of every point once, and keep their recipes and tokens: the four, and ``recorded`` where
-    something was handed over.
+    """Render the views of every point once, and keep their recipes and tokens: the four, ``recorded`` where
+    something was handed over, and those that the settings name (``views``).
 
     Rule-written text is not stored: it is rendered again on read, byte for byte.
     """
     upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "injected_handoffs")]
-    inputs = inputs_of("view_renderings", project.lake, *upstream)
+    further = project.settings.further_views
+    inputs = inputs_of("view_renderings", project.lake, *upstream, settings=further or None)
     if current := project.lake.current("view_renderings", inputs=inputs, shard=shard):
         return current
     return project.lake.write("view_renderings", _view_rows(project, shard), inputs=inputs, shard=shard)
@@ -122,10 +123,12 @@ def _view_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
         for id_, trajectory in corpus.trajectories(project.lake, shard, points):
             reader = states.of(id_, trajectory.repo)
             for point in points[id_]:
-                evidence = gather_evidence(trajectory, point["h"], reader)
-                for view in views_at(trajectory, point["h"]):
-                    text = render_view(view, trajectory, point["h"], evidence)
-                    yield view_row(point["point_id"], view, text, author=author_of(view, trajectory, point["h"]))
+                h = point["h"]
+                evidence = gather_evidence(trajectory, h, reader)
+                for view in (*views_at(trajectory, h), *project.settings.further_views):
+                    is_there = not lacking(parse_view(view), trajectory, h, reader)
+                    text = render_view(view, trajectory, h, evidence, reader) if is_there else None
+                    yield view_row(point["point_id"], view, text, author=author_of(view, trajectory, h))
 
 
 class States:
@@ -206,12 +209,17 @@ class Handoffs:
         return self._states.repository(point["repo"])
 
     def text(self, point: Mapping[str, Any], view: str) -> str:
-        """The view block as rules render it."""
+        """The view block as rules render it. ``InputError``: no such view, or it cannot be had there."""
         key = (point["trajectory_id"], point["h"])
         trajectory = self.trajectory(point)
-        if view in ("summary", "structured") and key not in self._evidence:
+        if parse_view(view).is_written and key not in self._evidence:
             self._evidence[key] = gather_evidence(trajectory, point["h"], self.reader(point))
-        return render_view(view, trajectory, point["h"], self._evidence.get(key))
+        return render_view(view, trajectory, point["h"], self._evidence.get(key), self.reader(point))
+
+    def row(self, point: Mapping[str, Any], view: str) -> dict[str, Any]:
+        """The row of ``view_renderings`` that rules give, whether the table has it or not."""
+        author = author_of(view, self.trajectory(point), point["h"])
+        return view_row(point["point_id"], view, self.text(point, view), author=author)
 
     def briefing(self, point: Mapping[str, Any], view: str) -> Briefing:
         """What a successor is told at a point under a view."""
@@ -227,8 +235,7 @@ class Handoffs:
 
 def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     """The briefing of one point anywhere in the lake. ``point_id`` may be the beginning of one."""
-    if view not in ALL_VIEWS:
-        raise InputError(f"no view {view!r}; views are {', '.join(ALL_VIEWS)}")
+    view = parse_view(view).name
     point = find_point(project, point_id)
     with Handoffs(project, point["shard"]) as handoffs:
         return handoffs.briefing(point, view)

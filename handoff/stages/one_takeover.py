@@ -16,6 +16,7 @@ from handoff.stages.handoffs import Handoffs, find_point
 from handoff.stages.takeovers import Job, Start, endpoint_of, make_job, run_on_endpoints
 from handoff.successors.openai import OpenAISuccessor
 from handoff.takeover import run_takeover
+from handoff.views import parse_view
 from handoff.workplace import open_workplace
 
 
@@ -33,24 +34,18 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
             f"`handoff ingest … --repository {point['repo'] or 'NAME'}=PATH`"
         )
     shard = point["shard"]
-    views = {
-        row["view"]: row["view_id"]
-        for row in project.lake.rows("view_renderings", shard=shard)
-        if row["point_id"] == point["point_id"]
-    }
-    if view not in views:
-        raise InputError(f"no view {view!r} of {point['point_id']}; views are {', '.join(views)}")
-    start = Start(
-        point_id=point["point_id"],
-        view_id=views[view],
-        variant_id=None,
-        view=view,
-        tier=None,
-        purpose="evaluate",
-        arm=successor,
-        seed=seed,
-    )
+    view = parse_view(view).name
     with Handoffs(project, shard) as handoffs:
+        start = Start(
+            point_id=point["point_id"],
+            view_id=handoffs.row(point, view)["view_id"],
+            variant_id=None,
+            view=view,
+            tier=None,
+            purpose="evaluate",
+            arm=successor,
+            seed=seed,
+        )
         job = make_job(project, handoffs, start, point, {}, {})
         if not is_executable(point):
             return _in_repository(job, handoffs.repository(point))

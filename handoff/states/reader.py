@@ -32,6 +32,10 @@ class StateReader(Protocol):
         """Paths that differ from the base commit, sorted."""
         ...
 
+    def diff(self, step: int) -> str:
+        """Unified diff from the base commit to the state after ``step``. ``StateError`` when that is unknown."""
+        ...
+
     def final(self) -> int:
         """The last step that has a state."""
         ...
@@ -80,6 +84,13 @@ class StoredStates:
         if tree not in self._changed:
             self._changed[tree] = self._repository.changed(base, tree)
         return self._changed[tree]
+
+    def diff(self, step: int) -> str:
+        """Unified diff from the base to the state after ``step``."""
+        tree, base = self.tree(step), self.tree(0)
+        if tree is None or base is None:
+            raise StateError(f"the state after step {step} is not known")
+        return self._repository.diff(base, tree)
 
     def _row(self, step: int) -> Mapping[str, Any]:
         if not 0 <= step < len(self._rows):

@@ -7,6 +7,12 @@
     summary.py     prose, written from the evidence record
     structured.py  sections with cited steps, written from the same evidence record
     recorded.py    what was really handed over, at the points where something was
+    window.py      the last N steps of the trace
+    diff.py        what was changed, as git shows it
+    diet.py        the trace without its waste
+    interfaces.py  the names of all of them
+
+``compact_pre`` and ``compact_suf`` are summaries at a compaction; written by rule they are the prose of ``summary``.
 
 ``render_view`` is pure: the same trajectory, h and evidence give the same text. It sees no step after h, no
 outcome and no fact of the source file (the *leak boundary*; ``tests/views/test_leak_boundary.py``). Gathering
@@ -24,9 +30,30 @@ from typing import Any
 from handoff.errors import InputError
 from handoff.evidence import Evidence, predecessor_of
 from handoff.identity import identify
+from handoff.states.reader import StateReader
 from handoff.tokens import TOKENIZER, count_tokens
 from handoff.trajectory import Trajectory
-from handoff.views import recorded, repo, structured, summary, trace
+from handoff.views import diet, diff, recorded, repo, structured, summary, trace, window
+from handoff.views.interfaces import KINDS, LONGEST_WINDOW, Interface, parse_view
+
+__all__ = [
+    "ALL_VIEWS",
+    "LONGEST_WINDOW",
+    "PREAMBLE",
+    "RECORDED",
+    "RULES",
+    "VIEWS",
+    "Interface",
+    "author_of",
+    "lacking",
+    "parse_view",
+    "preamble",
+    "render_view",
+    "view_identity",
+    "view_row",
+    "view_tokens",
+    "views_at",
+]
 
 VIEWS = ("repo", "trace", "summary", "structured")
 """From poorest to fullest in form; ``summary`` and ``structured`` hold the same information."""
@@ -56,28 +83,48 @@ def preamble(trajectory: Trajectory, h: int) -> str:
     return _PREAMBLE.format(somebody="a person", they="that person", their="their")
 
 
-def render_view(view: str, trajectory: Trajectory, h: int, evidence: Evidence | None = None) -> str:
-    """The view block of one point; empty for ``repo``.
+def render_view(
+    view: str, trajectory: Trajectory, h: int, evidence: Evidence | None = None, states: StateReader | None = None
+) -> str:
+    """The view block of one point as rules render it; empty for ``repo``.
 
-    ``evidence`` is needed by ``summary`` and ``structured`` alone. ``InputError`` for an unknown view, an h
-    outside 1 ≤ h < n, missing evidence, or ``recorded`` where nothing was handed over (``views_at``).
+    ``evidence`` is needed by the views that someone phrases, ``states`` by ``diff``. ``InputError`` for an unknown
+    view, an h outside 1 ≤ h < n, missing evidence, or a view that cannot be had there (``lacking``).
     """
     if not 1 <= h < len(trajectory.steps):
         raise InputError(f"h={h} is no handoff index of a run with {len(trajectory.steps)} steps; it must be 1 ≤ h < n")
-    if view == "repo":
-        return repo.render()
-    if view == "trace":
-        return trace.render(trajectory, h)
-    if view == RECORDED:
-        text = recorded.render(trajectory, h)
-        if text is None:
-            raise InputError(f"nothing was handed over at step {h} of the recording; views here are {', '.join(VIEWS)}")
-        return text
-    if view not in VIEWS:
-        raise InputError(f"no view {view!r}; views are {', '.join(ALL_VIEWS)}")
-    if evidence is None:
-        raise InputError(f"the {view} view is written from an evidence record, and none was given")
-    return summary.render(evidence) if view == "summary" else structured.render(evidence)
+    wanted = parse_view(view)
+    if reason := lacking(wanted, trajectory, h, states):
+        raise InputError(reason)
+    match wanted.kind:
+        case "repo":
+            return repo.render()
+        case "trace":
+            return trace.render(trajectory, h)
+        case "recorded":
+            return recorded.render(trajectory, h) or ""
+        case "window":
+            return window.render(trajectory, h, wanted.steps or h)
+        case "diet":
+            return diet.render(trajectory, h)
+        case "diff":
+            return diff.render(states.diff(h) if states is not None else "", predecessor_of(trajectory, h))
+        case "summary" | "structured" | "compact_pre" | "compact_suf":
+            if evidence is None:
+                raise InputError(f"the {view} view is written from an evidence record, and none was given")
+            return structured.render(evidence) if wanted.kind == "structured" else summary.render(evidence)
+
+
+def lacking(view: Interface, trajectory: Trajectory, h: int, states: StateReader | None) -> str:
+    """Why a view cannot be had at h; empty when it can."""
+    if view.kind == "recorded" and recorded.render(trajectory, h) is None:
+        return f"nothing was handed over at step {h} of the recording; ask for another view, such as {', '.join(VIEWS)}"
+    if view.kind == "diff" and (states is None or states.tree(h) is None or states.tree(0) is None):
+        return (
+            f"the state after step {h} is not known, so there is no diff; give the repository with "
+            f"`handoff ingest … --repository {trajectory.repo or 'NAME'}=PATH`"
+        )
+    return ""
 
 
 def views_at(trajectory: Trajectory, h: int) -> tuple[str, ...]:
@@ -106,7 +153,7 @@ def view_row(
     """
     by_model = author is not None and author != RULES and view != RECORDED
     if not by_model and view != RECORDED:
-        author = RULES if view in ("summary", "structured") else None
+        author = RULES if parse_view(view).is_written else None
     digest = None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return {
         "view_id": view_identity(point_id, view, author, digest),
@@ -125,15 +172,21 @@ def view_identity(point_id: str, view: str, author: str | None, digest: str | No
     """The ``view_id`` of one view, a content hash in both cases.
 
     A model's view: a hash over point, view, author and text. A rule-written one is a function of its point, so
-    twenty digits are the point's own and one is the view's place in ``ALL_VIEWS``: the views of a point then share what
-    cannot be compressed, which halves the table (``bench/views.py``). Three more are of the text where a writer
-    phrased it, so that a changed rule shows (one in 4096 hides it); the others only repeat the recording.
+    twenty digits are the point's own and one is the view's place in ``KINDS``: the views of a point then share what
+    cannot be compressed, which halves the table (``bench/views.py``). Three more are of the text where a rule chose
+    it, so that a changed rule shows (one in 4096 hides it); the others only repeat the recording. Of a window
+    they are its length.
     """
     whole = identify("v", point_id, view, author or "", digest or "missing")
     if author is not None and author != RULES and view != RECORDED:
         return whole
-    check = whole[2:5] if author == RULES or digest is None else "000"
-    return f"{identify('v', point_id)[:22]}{ALL_VIEWS.index(view):x}{check}"
+    wanted = parse_view(view)
+    if wanted.steps is not None:
+        check = f"{wanted.steps:03x}"
+    else:
+        is_checked = author == RULES or digest is None or wanted.kind in ("diff", "diet")
+        check = whole[2:5] if is_checked else "000"
+    return f"{identify('v', point_id)[:22]}{KINDS.index(wanted.kind):x}{check}"
 
 
 def view_tokens(text: str) -> int:

@@ -11,7 +11,8 @@ are kept, so that one view costs one join.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from handoff.evidence import predecessor_of
@@ -53,13 +54,18 @@ _rendered: dict[int, _Run] = {}
 
 def render(trajectory: Trajectory, h: int) -> str:
     """Steps 1..h. Later steps never enter the text."""
+    return header(trajectory, h) + "".join(rendered_steps(trajectory, h))
+
+
+def rendered_steps(trajectory: Trajectory, h: int) -> tuple[str, ...]:
+    """Steps 1..h as they stood at h, one text each."""
     run = _render_run(trajectory)
     pieces = run.pieces[:h]
     for number in run.late:
         step = trajectory.steps[number - 1]
         if number <= h and any(seen.arrived is not None and seen.arrived > h for seen in step.observations):
-            pieces = (*pieces[: number - 1], _render_step(number, as_of(step, h)), *pieces[number:])
-    return header(trajectory, h) + "".join(pieces)
+            pieces = (*pieces[: number - 1], render_step(number, as_of(step, h)), *pieces[number:])
+    return pieces
 
 
 def header(trajectory: Trajectory, h: int) -> str:
@@ -69,7 +75,7 @@ def header(trajectory: Trajectory, h: int) -> str:
 
 def render_steps(steps: Iterable[Step], first: int = 1) -> str:
     """Some steps in the form of the trace, numbered from ``first``."""
-    return "".join(_render_step(number, step) for number, step in enumerate(steps, first))
+    return "".join(render_step(number, step) for number, step in enumerate(steps, first))
 
 
 def split(text: str) -> list[str]:
@@ -88,33 +94,36 @@ def _render_run(trajectory: Trajectory) -> _Run:
         return found
     numbered = list(enumerate(trajectory.steps, 1))
     late = [number for number, step in numbered if any(seen.arrived is not None for seen in step.observations)]
-    found = _Run(trajectory, tuple([_render_step(number, step) for number, step in numbered]), tuple(late))
+    found = _Run(trajectory, tuple([render_step(number, step) for number, step in numbered]), tuple(late))
     while len(_rendered) >= _KEPT_RUNS:
         _rendered.pop(next(iter(_rendered), 0), None)
     _rendered[id(trajectory)] = found
     return found
 
 
-def _render_step(number: int, step: Step) -> str:
+def render_step(number: int, step: Step, marks: Mapping[int, str] = MappingProxyType({}), remark: str = "") -> str:
+    """One step. ``marks``: place of a call → what stands in place of its answer; ``remark``: of the reply itself."""
     parts = [f"## Step {number}\n\n"]
+    if remark:
+        parts.append(f"(left out: {remark})\n\n")
     if step.thought:
-        parts += ("Thought:\n", _fenced(step.thought))
+        parts += ("Thought:\n", fenced(step.thought))
     if step.text:
-        parts += ("Said:\n", _fenced(step.text))
+        parts += ("Said:\n", fenced(step.text))
     for position, observation in enumerate(step.observations):
         if position < len(step.actions) and not observation.is_orphan:
             action = step.actions[position]
-            parts += ("Action ", _inline(action.tool), ":\n", _fenced(action.arguments))
-        parts += _observed(observation)
+            parts += ("Action ", _inline(action.tool), ":\n", fenced(action.arguments))
+        parts += _observed(observation, marks.get(position, ""))
     answered = sum(not o.is_orphan for o in step.observations)
     for action in step.actions[answered:]:
-        parts += ("Action ", _inline(action.tool), ":\n", _fenced(action.arguments))
+        parts += ("Action ", _inline(action.tool), ":\n", fenced(action.arguments))
     for message in step.after:
         parts += _said(message)
     return "".join(parts)
 
 
-def _observed(observation: Observation) -> list[str]:
+def _observed(observation: Observation, mark: str) -> list[str]:
     label = "Observation of a call that is not recorded" if observation.is_orphan else "Observation"
     facts = []
     if observation.exit_code is not None:
@@ -124,18 +133,21 @@ def _observed(observation: Observation) -> list[str]:
     if observation.missing is not None:
         facts.append(_MISSING[observation.missing])
     head = f"{label} ({', '.join(facts)})" if facts else label
-    return [head, ":\n", _fenced(observation.text)] if observation.text else [head, ": no output\n\n"]
+    if mark:
+        return [head, ": ", mark, "\n\n"]
+    return [head, ":\n", fenced(observation.text)] if observation.text else [head, ": no output\n\n"]
 
 
 def _said(message: Message) -> list[str]:
-    return [_AFTER[message.role], ":\n", _fenced(message.text)]
+    return [_AFTER[message.role], ":\n", fenced(message.text)]
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str, language: str = "") -> str:
+    """A text in a code fence that nothing inside it can end."""
     fence = "```"
     if fence in text:
         fence = "`" * (max(map(len, _BACKTICKS.findall(text))) + 1)
-    return f"{fence}\n{text}\n{fence}\n\n"
+    return f"{fence}{language}\n{text}\n{fence}\n\n"
 
 
 def _inline(name: str) -> str:

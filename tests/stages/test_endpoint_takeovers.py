@@ -131,7 +131,7 @@ def test_without_its_key_nothing_is_asked(recorded: Path) -> None:
     [
         (("p_", "repo", "nobody"), "no successor 'nobody': describe it under [successors.nobody]"),
         (("p_zzz", "repo", "stub"), "no handoff point begins with 'p_zzz'"),
-        (("", "recorded", "stub"), "no view 'recorded' of"),
+        (("", "recorded", "stub"), "nothing was handed over"),
     ],
 )
 def test_what_cannot_be_run_is_said(recorded: Path, arguments: tuple[str, str, str], problem: str) -> None:

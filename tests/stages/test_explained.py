@@ -225,7 +225,7 @@ def test_nothing_of_an_answer_leaves_the_sealed_folder(world: World, tmp_path: P
         objects = _objects(repository)
     briefings = ""
     for point in project.lake.rows("injected_handoffs"):
-        for view in VIEWS:
+        for view in (*VIEWS, "window:1", "diff", "diet", "compact_pre"):
             briefings += " ".join(m.text for m in read_briefing(project, point["point_id"], view).messages())
     files = [f for f in project.root.rglob("*") if f.is_file() and not f.is_relative_to(project.sealed)]
     everything = "".join(map(text_of, files)) + laid_out + objects + briefings

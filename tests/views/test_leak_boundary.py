@@ -43,9 +43,43 @@ def steps(draw: st.DrawFn) -> Step:
 runs = st.lists(steps(), min_size=2, max_size=6).map(tuple)
 
 
+FURTHER = ("window:1", "window:2", "window:9", "diet", "diff", "compact_pre", "compact_suf")
+
+
+class States:
+    """Two files a state; whoever looks beyond h fails."""
+
+    def __init__(self, h: int) -> None:
+        self.h = h
+
+    def tree(self, step: int) -> str:
+        assert step <= self.h
+        return f"tree{step}"
+
+    def status(self, step: int) -> str:
+        assert step <= self.h
+        return "verified"
+
+    def read(self, step: int, path: str) -> bytes:
+        assert step <= self.h
+        return b"%d" % step
+
+    def changed(self, step: int) -> tuple[str, ...]:
+        assert step <= self.h
+        return ("a.py", "b.py")
+
+    def diff(self, step: int) -> str:
+        assert step <= self.h
+        return f"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-0\n+{step}\n"
+
+    def final(self) -> int:
+        raise AssertionError
+
+
 def views_of(trajectory: Trajectory, h: int) -> list[str]:
-    evidence = gather_evidence(trajectory, h, None)
-    return [render_view(view, trajectory, h, evidence) for view in views_at(trajectory, h)]
+    states = States(h)
+    evidence = gather_evidence(trajectory, h, states)
+    return [render_view(view, trajectory, h, evidence, states) for view in (*views_at(trajectory, h), *FURTHER)]
 
 
 @given(runs, runs, st.data())
