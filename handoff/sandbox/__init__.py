@@ -19,10 +19,10 @@ from pathlib import Path
 
 from handoff.errors import SandboxError
 from handoff.sandbox import bubblewrap, host
-from handoff.sandbox.base import Completed, Limits, Sandbox, python_paths
+from handoff.sandbox.base import Completed, Limits, Mount, Sandbox, python_paths
 from handoff.sandbox.host import WARNING as HOST_WARNING
 
-__all__ = ["HOST_WARNING", "Completed", "Limits", "Sandbox", "available", "open_sandbox", "python_paths"]
+__all__ = ["HOST_WARNING", "Completed", "Limits", "Mount", "Sandbox", "available", "open_sandbox", "python_paths"]
 
 
 def open_sandbox(
@@ -33,12 +33,14 @@ def open_sandbox(
     read_only: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
     root: str | None = None,
+    mounts: Sequence[Mount] = (),
 ) -> Sandbox:
     """A sandbox over ``workdir``, the only folder its commands can change.
 
     ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter),
     their ``bin`` folders first on the path. ``env``: variables beside the plain ones of ``shell.py``.
     ``root``: where a jail shows the work folder, instead of ``/repo``; the host shows it where it is.
+    ``mounts``: what else a jail shows, for programs that act by themselves; the host has no such places.
     ``SandboxError`` when there is no such back end or it cannot work here; never falls back to a weaker one.
     """
     limits = limits if limits is not None else Limits()
@@ -47,7 +49,11 @@ def open_sandbox(
     match name:
         case "bubblewrap":
             place = root if root is not None else bubblewrap.ROOT
-            return bubblewrap.Bubblewrap(workdir, limits=limits, read_only=read_only, env=env, root=place)
+            return bubblewrap.Bubblewrap(
+                workdir, limits=limits, read_only=read_only, env=env, root=place, mounts=mounts
+            )
+        case "host" if mounts:
+            raise SandboxError("the sandbox 'host' shows nothing at other places; use bubblewrap")
         case "host":
             return host.Host(workdir, limits=limits, read_only=read_only, env=env)
         case _:

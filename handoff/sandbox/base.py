@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -31,6 +32,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds one command may take, unless the call says otherwise."""
     output_kb: int = 64
     """Output kept of one command: its beginning and its end."""
+
+
+class Mount(NamedTuple):
+    """A file or folder that a jail shows beside the work folder, at a place of our choosing."""
+
+    source: Path
+    place: str
+    """Where commands find it. Its ``bin`` is not put on their path."""
+    is_writable: bool = False
+    """What a writable one grows by counts as growth of the work folder."""
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +85,9 @@ class Sandbox(Protocol):
     root: str
     """The work folder as commands see it: ``/repo`` in a jail, the real path on the host."""
 
-    def run(self, command: str, timeout_s: float | None = None) -> Completed:
+    def run(self, command: str, timeout_s: float | None = None, *, stop: threading.Event | None = None) -> Completed:
         """Run one shell command in the persistent shell. Never raises for anything the command does;
-        ``SandboxError`` when the sandbox itself cannot go on."""
+        ``SandboxError`` when the sandbox itself cannot go on. ``stop``: another thread sets it to end the command."""
         ...
 
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -21,11 +21,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
-from handoff.sandbox.base import Completed, Limits
+from handoff.sandbox.base import Completed, Limits, Mount
 from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
 from handoff.sandbox.watch import Watch, children, tree
@@ -54,14 +55,15 @@ class Bubblewrap:
         read_only: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
         root: str = ROOT,
+        mounts: Sequence[Mount] = (),
     ) -> None:
         reason = missing()
         if reason is not None:
             raise SandboxError(f"bubblewrap cannot be used here: {reason}")
         self.root = root
-        self._jail = jail(workdir, limits=limits, read_only=read_only, env=env, root=root)
+        self._jail = jail(workdir, limits=limits, read_only=read_only, env=env, root=root, mounts=mounts)
         self._prologue = limits_script(limits, processes=_limits_are_per_namespace())
-        self._watch = Watch(workdir, limits, tree)
+        self._watch = Watch((workdir, *(m.source for m in mounts if m.is_writable)), limits, tree)
         self._helpers = Helpers(self._watch, stop)
         try:
             self._shell = PersistentShell(root, limits, self._watch, self._launch, stop, self._prologue)
@@ -69,9 +71,9 @@ class Bubblewrap:
             self._watch.close()
             raise
 
-    def run(self, command: str, timeout_s: float | None = None) -> Completed:
+    def run(self, command: str, timeout_s: float | None = None, *, stop: threading.Event | None = None) -> Completed:
         """See ``Sandbox.run``."""
-        return self._shell.run(command, timeout_s)
+        return self._shell.run(command, timeout_s, stop)
 
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """See ``Sandbox.spawn``. Its standard error goes nowhere."""
@@ -125,8 +127,10 @@ def jail(
     read_only: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
     root: str = ROOT,
+    mounts: Sequence[Mount] = (),
 ) -> list[str]:
-    """The options of ``bwrap`` that make the jail, without the program to run in it. ``root``: see ``open_sandbox``."""
+    """The options of ``bwrap`` that make the jail, without the program to run in it. ``root``, ``mounts``: see
+    ``open_sandbox``."""
     if not _ROOT.fullmatch(root) or root.split("/", 2)[1] in _TAKEN:
         raise SandboxError(f"the work folder cannot be shown at {root} inside the sandbox")
     argv = ["--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER)]
@@ -152,6 +156,10 @@ def jail(
             raise SandboxError(f"{place} cannot be shown inside the sandbox")
         argv += ["--ro-bind", place, place]
         bins += [f"{place}/bin"] if (folder / "bin").is_dir() else []
+    for mount in mounts:
+        if not _ROOT.fullmatch(mount.place) or mount.place.split("/", 2)[1] in {*_TAKEN, root.split("/", 2)[1]}:
+            raise SandboxError(f"nothing can be shown at {mount.place} inside the sandbox")
+        argv += ["--bind" if mount.is_writable else "--ro-bind", str(mount.source.absolute()), mount.place]
     argv += ["--bind", str(workdir.absolute()), root, "--chdir", root, "--clearenv"]
     for name, value in command_environment("/tmp", bins, env or {}).items():
         argv += ["--setenv", name, value]

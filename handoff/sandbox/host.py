@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,7 +49,7 @@ class Host:
         bins = [str(folder.absolute() / "bin") for folder in read_only if (folder / "bin").is_dir()]
         self._env = command_environment(self._home.name, bins, {"TMPDIR": self._home.name, **(env or {})})
         self._prologue = limits_script(limits, processes=False)  # it would count everything the user runs
-        self._watch = Watch(workdir, limits, Sessions(limits))
+        self._watch = Watch((workdir,), limits, Sessions(limits))
         self._helpers = Helpers(self._watch, stop)
         try:
             self._shell = PersistentShell(self.root, limits, self._watch, self._launch, stop, self._prologue)
@@ -57,9 +58,9 @@ class Host:
             self._home.cleanup()
             raise
 
-    def run(self, command: str, timeout_s: float | None = None) -> Completed:
+    def run(self, command: str, timeout_s: float | None = None, *, stop: threading.Event | None = None) -> Completed:
         """See ``Sandbox.run``."""
-        return self._shell.run(command, timeout_s)
+        return self._shell.run(command, timeout_s, stop)
 
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """See ``Sandbox.spawn``. Its standard error goes nowhere."""

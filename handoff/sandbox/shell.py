@@ -18,6 +18,7 @@ import re
 import select
 import subprocess
 import termios
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -49,6 +50,8 @@ PLAIN_ENVIRONMENT: dict[str, str] = {
 """The whole environment of a command, but for PATH and HOME. Nothing of the host's own is passed on."""
 
 _GONE_S = 0.05
+_LOOK_S = 0.2
+"""How often it is looked whether a command is to be stopped."""
 _HEADER = 10  # digits, twice: serial number and length in bytes
 # $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
 _LOOP = (
@@ -111,7 +114,7 @@ class PersistentShell:
 
     # -- one command ----------------------------------------------------------------------------
 
-    def run(self, command: str, timeout_s: float | None) -> Completed:
+    def run(self, command: str, timeout_s: float | None, stop: threading.Event | None = None) -> Completed:
         """See ``Sandbox.run``."""
         started = time.monotonic()
         if self._is_closed:
@@ -129,7 +132,7 @@ class PersistentShell:
         request = b"%010d%010d%s" % (self._serial, len(script), script)
         self._watch.is_busy = True
         try:
-            ended, reason = self._exchange(request, kept, started + wall_s)
+            ended, reason = self._exchange(request, kept, started + wall_s, stop)
         except BaseException:  # an interrupt: what still runs must not answer for the next command
             self._end()
             raise
@@ -160,7 +163,9 @@ class PersistentShell:
             notice=notice,
         )
 
-    def _exchange(self, request: bytes, kept: _Kept, deadline: float) -> tuple[tuple[int, str] | None, str | None]:
+    def _exchange(
+        self, request: bytes, kept: _Kept, deadline: float, stop: threading.Event | None
+    ) -> tuple[tuple[int, str] | None, str | None]:
         """Send and listen. ((exit code, folder), None), or (None, why it was given up; None: the shell ended)."""
         assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
         to, out, status = self._process.stdin.fileno(), self._process.stdout.fileno(), self._status
@@ -176,6 +181,10 @@ class PersistentShell:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None, "time"
+            if stop is not None:
+                if stop.is_set():
+                    return None, "stop"
+                left = min(left, _LOOK_S)
             # Once the shell has let go of its channel it may still be anything: wait for it to end.
             ready = dict(poll.poll(min(left, _GONE_S if is_silent else left) * 1000 + 1))
             if is_silent and not ready and self._process.poll() is not None:
@@ -213,6 +222,7 @@ class PersistentShell:
         limits = self._limits
         why = {
             None: "The shell ended.",
+            "stop": "Stopped from outside.",
             "time": f"Stopped after {wall_s:g} s: the command took too long.",
             "output": f"Stopped: more than {FLOOD_MB} MB of output.",
             "memory": f"Stopped: more than {limits.memory_mb} MB of memory in use.",

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from handoff.sandbox.base import Limits
@@ -37,18 +37,19 @@ class Watched:
 class Watch:
     """A thread that measures what it is given until it is closed.
 
+    ``folders``: whose growth together is bounded, the work folder first; the others lie on its disk.
     ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions``).
     """
 
-    def __init__(self, workdir: Path, limits: Limits, members: Callable[[int], Iterable[int]]) -> None:
+    def __init__(self, folders: Sequence[Path], limits: Limits, members: Callable[[int], Iterable[int]]) -> None:
         self._members = members
-        self._workdir = workdir
+        self._folders = tuple(folders)
         self._limits = limits
         self._watched: list[Watched] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._opened_ns = time.time_ns()
-        self._free_mb = _free_mb(workdir)
+        self._free_mb = _free_mb(self._folders[0])
         self.is_busy = False
         """True while a command runs: then it looks more often."""
         self._thread = threading.Thread(target=self._go, name="handoff-sandbox-watch", daemon=True)
@@ -88,12 +89,12 @@ class Watch:
 
     def _is_full(self) -> bool:
         """True when the work folder has grown too far. Free space of its disk is the cheap first look."""
-        free = _free_mb(self._workdir)
+        free = _free_mb(self._folders[0])
         self._free_mb = max(self._free_mb, free)
         if self._free_mb - free <= self._limits.disk_mb / 2:
             return False
         self._free_mb = free  # somebody wrote that much: was it this sandbox?
-        return grown_mb(self._workdir, self._opened_ns) > self._limits.disk_mb
+        return sum(grown_mb(folder, self._opened_ns) for folder in self._folders) > self._limits.disk_mb
 
 
 def over(pids: Iterable[int], limits: Limits) -> str | None:
