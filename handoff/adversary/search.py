@@ -1,0 +1,211 @@
+"""The worst handoff point of a run, found with few takeovers (``docs/science.md §10``).
+
+Successive halving: every candidate is run as often as every other one that is left; then the third or half of them is
+dropped that cost the successor least. What a candidate has cost is kept from round to round. A *surrogate* (a guess at
+how hard a point is) counts as a quarter of a run whose cost it foretells: it moves what is close together at first and
+is soon outvoted. A candidate is never left out for its surrogate's sake.
+
+What is asked for is a run's number at a point, so that a search that was cut off asks for the same runs again and finds
+them in the journal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import scipy.stats
+
+from handoff.errors import InputError
+
+PRIOR_RUNS = 0.25
+"""What a surrogate counts for, in runs. More does harm where it foretells nothing (``bench/worst_point.py``)."""
+KEPT = (0.65, 0.5)
+"""Of the candidates after each round. The first errs less often, where the budget allows its rounds half again over."""
+CONFIRMING_RUNS = 10
+"""Fresh runs of the winner, which had no part in choosing it."""
+LEVEL = 0.95
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A point that may be the worst."""
+
+    point_id: str
+    h: int
+    surrogate: float | None = None
+    """Rises with difficulty, on any scale; ``None``: there is none."""
+
+
+class Run(NamedTuple):
+    """One takeover to measure: the ``number``-th of a point, from 0."""
+
+    point_id: str
+    number: int
+
+
+Measure: TypeAlias = Callable[[Sequence[Run]], Sequence["float | None"]]
+"""Excess cost (§9) of each run, in order; ``None`` where it has no value. The runs of one call can go side by side."""
+
+
+class Visited(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one candidate after the search."""
+
+    point_id: str
+    h: int
+    surrogate: float | None
+    costs: tuple[float, ...]
+    """Of the runs that chose, in order; those without a value left out."""
+    mean: float | None
+    low: float | None
+    """95 % interval of the mean, with the noise that all candidates share; ``None`` where it cannot be told."""
+    high: float | None
+    rounds: int
+    """Times it was among those that were kept."""
+    is_near_worst: bool
+    """Its cost cannot be told from the winner's."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one search."""
+
+    worst: str | None
+    """``point_id``; ``None`` when no run had a value."""
+    visited: tuple[Visited, ...]
+    """Every candidate, by h: the cost curve of the run."""
+    runs: int
+    """Takeovers that chose."""
+    uniform_runs: int
+    """What it would have taken to run every candidate as often as the winner."""
+    confirmed: tuple[float, ...]
+    """Costs of fresh runs of the winner. Their mean is honest; that of the runs that chose it is too high."""
+    noise: float | None
+    """Standard deviation of one run's cost at one point; ``None``: no point was run twice."""
+
+
+def find_worst(
+    candidates: Iterable[Candidate], measure: Measure, budget: int, *, confirming: int = CONFIRMING_RUNS
+) -> Found:
+    """The point of the highest mean cost, found with at most ``budget`` runs beside those that confirm.
+
+    Among equals the smallest h wins. ``InputError``: a budget under one run a candidate, or a point that is named twice.
+    """
+    points = sorted(candidates, key=lambda c: (c.h, c.point_id))
+    if len({c.point_id for c in points}) < len(points):
+        raise InputError("a handoff point is among the candidates twice")
+    if budget < len(points):
+        raise InputError(f"{len(points)} candidates need at least as many runs, and the budget is {budget}")
+    costs: list[list[float]] = [[] for _ in points]
+    asked = [0] * len(points)
+    lived = [0] * len(points)
+    alive = list(range(len(points)))
+    spent = 0
+    sizes = _sizes(len(points), budget)
+    for number, size in enumerate(sizes):
+        each = min(max(1, (budget - spent) // ((len(sizes) - number) * size)), (budget - spent) // size)
+        if not each:
+            break
+        wanted = [(i, Run(points[i].point_id, asked[i] + n)) for i in alive for n in range(each)]
+        for (i, _), cost in zip(wanted, measure([run for _, run in wanted]), strict=True):
+            asked[i] += 1
+            if cost is not None:
+                costs[i].append(cost)
+        spent += len(wanted)
+        if number + 1 < len(sizes):
+            estimates = _estimates(points, costs)
+            alive.sort(key=lambda i: (-estimates[i], points[i].h, points[i].point_id))
+            alive = sorted(alive[: sizes[number + 1]])
+            for i in alive:
+                lived[i] += 1
+    estimates = _estimates(points, costs)
+    known = [i for i in alive if costs[i]]
+    worst = min(known, key=lambda i: (-estimates[i], points[i].h, points[i].point_id)) if known else None
+    fresh: list[float] = []
+    if worst is not None and confirming:
+        again = [Run(points[worst].point_id, asked[worst] + n) for n in range(confirming)]
+        fresh = [cost for cost in measure(again) if cost is not None]
+    noise, dof = _noise(costs)
+    return Found(
+        worst=None if worst is None else points[worst].point_id,
+        visited=tuple(
+            _visited(point, own, rounds, None if worst is None else costs[worst], noise, dof)
+            for point, own, rounds in zip(points, costs, lived, strict=True)
+        ),
+        runs=spent,
+        uniform_runs=0 if worst is None else asked[worst] * len(points),
+        confirmed=tuple(fresh),
+        noise=noise,
+    )
+
+
+def _sizes(candidates: int, budget: int) -> list[int]:
+    """How many candidates each round has, down to two."""
+    for kept in KEPT:
+        sizes = [candidates] if candidates else []
+        while sizes and sizes[-1] > 2:
+            sizes.append(min(sizes[-1] - 1, math.ceil(kept * sizes[-1])))
+        if 3 * sum(sizes) <= 2 * budget:
+            break
+    return sizes
+
+
+def _estimates(points: Sequence[Candidate], costs: Sequence[Sequence[float]]) -> list[float]:
+    """Mean cost of each point, its surrogate counted as ``PRIOR_RUNS`` runs; −∞ where nothing is known."""
+    means = [sum(own) / len(own) for own in costs if own]
+    if not means:
+        return [-math.inf] * len(points)
+    middle, spread = float(np.mean(means)), float(np.std(means))
+    scores = _standardised([point.surrogate for point in points])
+    estimates = []
+    for own, score in zip(costs, scores, strict=True):
+        prior = 0.0 if score is None else PRIOR_RUNS
+        foretold = middle + (score or 0.0) * spread / math.sqrt(2)
+        estimates.append((sum(own) + prior * foretold) / (len(own) + prior) if own else -math.inf)
+    return estimates
+
+
+def _standardised(values: Sequence[float | None]) -> list[float | None]:
+    """Standard scores; ``None`` for what has no value, and for all when they do not differ."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    spread = float(np.std(known)) if known else 0.0
+    if spread == 0:
+        return [None] * len(values)
+    middle = float(np.mean(known))
+    return [None if v is None or not math.isfinite(v) else (v - middle) / spread for v in values]
+
+
+def _noise(costs: Sequence[Sequence[float]]) -> tuple[float | None, int]:
+    """(standard deviation of one run, degrees of freedom), pooled over all points that were run twice or more."""
+    dof = sum(len(own) - 1 for own in costs if own)
+    if not dof:
+        return None, 0
+    squares = sum(float(np.var(own)) * len(own) for own in costs if len(own) > 1)
+    return math.sqrt(squares / dof), dof
+
+
+def _visited(
+    point: Candidate, own: Sequence[float], rounds: int, winner: Sequence[float] | None, noise: float | None, dof: int
+) -> Visited:
+    mean = sum(own) / len(own) if own else None
+    low = high = None
+    is_near = False
+    if mean is not None and noise is not None:
+        quantile = float(scipy.stats.t.ppf(0.5 + LEVEL / 2, dof))
+        half = quantile * noise / math.sqrt(len(own))
+        low, high = mean - half, mean + half
+        if winner:
+            apart = quantile * noise * math.sqrt(1 / len(own) + 1 / len(winner))
+            is_near = own is winner or sum(winner) / len(winner) - mean <= apart
+    return Visited(
+        point_id=point.point_id,
+        h=point.h,
+        surrogate=point.surrogate,
+        costs=tuple(own),
+        mean=mean,
+        low=low,
+        high=high,
+        rounds=rounds,
+        is_near_worst=is_near,
+    )
