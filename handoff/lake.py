@@ -43,6 +43,36 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
 
 
+_STUDY_RUN: dict[str, pa.DataType] = {
+    "takeover_id": pa.string(),
+    "task_id": pa.string(),
+    "repo": pa.string(),
+    "arm": pa.string(),  # who acts
+    "view": pa.string(),  # what it was given; "single session" for a run that is no takeover
+    "seed": pa.int64(),  # which of the study's repetitions, from 0
+    "successor": pa.string(),
+    "successor_digest": pa.string(),
+    "provenance": pa.string(),
+    "status": pa.string(),
+    "solved": pa.bool_(),
+    "tests_passed": pa.int32(),
+    "tests_total": pa.int32(),
+    "steps": pa.int32(),
+    "events": pa.int32(),
+    "first_prompt_tokens": pa.int64(),
+    "prompt_tokens": pa.int64(),
+    "cached_tokens": pa.int64(),
+    "completion_tokens": pa.int64(),
+    "note_tokens": pa.int64(),
+    "tokenizer": pa.string(),
+    "dollars": pa.float64(),
+    "destroyed_fixes": pa.int32(),
+    "final_tree": pa.string(),
+    "transcript": pa.string(),
+    "note": pa.string(),
+}
+"""Columns of every run of a study, as in ``takeover_runs``."""
+
 SCHEMAS: dict[str, pa.Schema] = {
     # One file offered for ingestion. Partition: shard.
     "sources": _schema(
@@ -425,6 +455,92 @@ SCHEMAS: dict[str, pa.Schema] = {
         train_loss=pa.float64(),
         train_accuracy=pa.float64(),
         detail=pa.string(),  # JSON
+    ),
+    # One run of a debt study: a takeover of a lake point under one view. Partition: study. Written with `handoff_debt`.
+    "debt_runs": _schema(
+        **_STUDY_RUN,
+        point_id=pa.string(),
+        labels=_STRINGS,  # of the point: those that the study asks for
+    ),
+    # One figure of a view against the bare repository, docs/science.md §9. Partition: study.
+    "handoff_debt": _schema(
+        arm=pa.string(),
+        view=pa.string(),
+        label=pa.string(),  # a point label, or "all"
+        metric=pa.string(),  # events, steps, prompt_tokens, …, total_tokens; solved
+        value=pa.float64(),  # the median under the view; of `solved` the rate
+        reference=pa.float64(),  # the same under repo, on the same points
+        ratio_of_medians=pa.float64(),
+        ratio_low=pa.float64(),  # 95 %, bootstrapped by task; so for the other intervals
+        ratio_high=pa.float64(),
+        median_of_ratios=pa.float64(),
+        median_low=pa.float64(),
+        median_high=pa.float64(),
+        reason=pa.string(),  # why there is no ratio
+        gained=pa.int32(),  # of `solved`: points solved under the view and not under repo
+        lost=pa.int32(),  # the other way round
+        p_value=pa.float64(),  # exact McNemar
+        n_runs=pa.int32(),  # matched pairs
+        n_points=pa.int32(),
+        n_tasks=pa.int32(),
+        unmatched=pa.int32(),
+        note=pa.string(),  # what was unmatched, and why
+    ),
+    # One run of a tax study: a single session, or what was switched from one. Partition: study. With `handoff_tax`.
+    "tax_runs": _schema(
+        **_STUDY_RUN,
+        capability=pa.string(),  # of who acts: low, high
+        direction=pa.string(),  # escalation, downshift; null for a single session
+        source_id=pa.string(),  # takeover_id of the single session that was cut; null for one
+        h=pa.int32(),  # null for a single session
+        n_steps=pa.int32(),  # of the source; null likewise
+        cells=pa.list_(  # where the run counts: equal runs are made once
+            pa.struct(
+                [
+                    ("timing", pa.string()),
+                    ("interface", pa.string()),
+                    ("author", pa.string()),  # who wrote what crossed: extractive, or a model's name
+                    ("note_tokens_low", pa.int64()),  # spent by the low-capability model on what crossed
+                    ("note_tokens_high", pa.int64()),
+                    ("note_dollars", pa.float64()),
+                ]
+            )
+        ),
+        prefix_tokens=pa.int64(),  # prompt and completion tokens of the source up to h
+        prefix_dollars=pa.float64(),
+    ),
+    # One cell of a tax study, docs/science.md §9. Partition: study.
+    "handoff_tax": _schema(
+        low=pa.string(),
+        high=pa.string(),
+        unit=pa.string(),  # of costs: tokens, dollars
+        direction=pa.string(),
+        timing=pa.string(),  # or "all"
+        interface=pa.string(),
+        author=pa.string(),  # extractive, a model's name, or null where nobody writes
+        quality=pa.float64(),
+        quality_lc=pa.float64(),  # of the low-capability model alone on the same tasks
+        quality_hc=pa.float64(),
+        cost=pa.float64(),
+        cost_lc=pa.float64(),
+        cost_hc=pa.float64(),
+        qrec=pa.float64(),
+        qrec_low=pa.float64(),
+        qrec_high=pa.float64(),
+        qrec_reason=pa.string(),
+        csret=pa.float64(),
+        csret_low=pa.float64(),
+        csret_high=pa.float64(),
+        csret_reason=pa.string(),
+        tax=pa.float64(),  # 1 − qrec
+        is_on_front=pa.bool_(),
+        is_recommended=pa.bool_(),
+        not_separated=_STRINGS,  # interfaces that may be as good as the recommended one
+        n_runs=pa.int32(),
+        n_tasks=pa.int32(),
+        unmatched=pa.int32(),
+        omitted=pa.int32(),  # source sessions that have no such timing
+        note=pa.string(),
     ),
     # One round's outcome. Partition: round.
     "round_report": _schema(

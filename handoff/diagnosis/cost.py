@@ -63,8 +63,9 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
     """Steps or prompt tokens, under the view in question."""
     cost_reference: float
     """The same under ``repo``."""
-    solved: bool
-    solved_reference: bool
+    solved: bool | None
+    """``None``: not known; such a pair is in no McNemar test."""
+    solved_reference: bool | None
 
 
 class Debt(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,55 +73,80 @@ class Debt(msgspec.Struct, frozen=True, kw_only=True):
 
     ratio_of_medians: Measure
     interval: tuple[float, float] | None
-    """95 %, of the ratio of medians, bootstrapped by task."""
+    """95 %, of the ratio of medians, bootstrapped by task. ``None`` below two tasks."""
     median_of_ratios: Measure
+    median_interval: tuple[float, float] | None
+    """The same, of the median of matched ratios."""
     p_solved: float | None
     """Exact McNemar on the solved flags."""
     n_points: int
     n_tasks: int
 
 
-def handoff_debt(pairs: Sequence[Matched], *, seed: int, resamples: int = 1_000) -> Debt:
+def handoff_debt(pairs: Sequence[Matched], *, seed: int, resamples: int = stats.RESAMPLES) -> Debt:
     """Compare matched runs. Ratios below 1: cheaper than the reference."""
     if not pairs:
         nothing = missing("no matched points")
         return Debt(
-            ratio_of_medians=nothing, interval=None, median_of_ratios=nothing, p_solved=None, n_points=0, n_tasks=0
+            ratio_of_medians=nothing,
+            interval=None,
+            median_of_ratios=nothing,
+            median_interval=None,
+            p_solved=None,
+            n_points=0,
+            n_tasks=0,
         )
     pairs = sorted(pairs, key=lambda p: (p.task_id, p.cost, p.cost_reference))
     cost = np.array([p.cost for p in pairs], dtype=float)
     reference = np.array([p.cost_reference for p in pairs], dtype=float)
     tasks = sorted({p.task_id for p in pairs})
-    members = [np.flatnonzero([p.task_id == task for p in pairs]) for task in tasks]
-    rng = np.random.default_rng([seed, len(tasks)])
-    ratios = []
-    for drawn in rng.integers(0, len(tasks), size=(resamples, len(tasks))):
-        rows = np.concatenate([members[i] for i in drawn])
-        below = float(np.median(reference[rows]))
-        if below > 0:
-            ratios.append(float(np.median(cost[rows])) / below)
+    task = np.array([tasks.index(p.task_id) for p in pairs])
     positive = reference > 0
-    middle = float(np.median(cost[positive] / reference[positive])) if positive.any() else None
+    ratios = cost[positive] / reference[positive]
+    interval = median_interval = None
+    if len(tasks) > 1:
+        above = stats.resampled_medians(cost, task, seed=seed, resamples=resamples)
+        below = stats.resampled_medians(reference, task, seed=seed, resamples=resamples)
+        interval = _quantiles(above[below > 0] / below[below > 0])
+        if len(present := sorted(set(task[positive].tolist()))) > 1:
+            numbers = np.searchsorted(present, task[positive])
+            median_interval = _quantiles(stats.resampled_medians(ratios, numbers, seed=seed, resamples=resamples))
+    middle = float(np.median(ratios)) if positive.any() else None
     return Debt(
         ratio_of_medians=share(float(np.median(cost)), float(np.median(reference)), "the reference's median is 0"),
-        interval=(float(np.quantile(ratios, 0.025)), float(np.quantile(ratios, 0.975))) if ratios else None,
+        interval=interval,
         median_of_ratios=missing("every reference cost is 0") if middle is None else Measure(middle, middle, 1.0),
+        median_interval=median_interval,
         p_solved=stats.mcnemar(
-            sum(p.solved and not p.solved_reference for p in pairs),
-            sum(p.solved_reference and not p.solved for p in pairs),
+            sum(p.solved is True and p.solved_reference is False for p in pairs),
+            sum(p.solved_reference is True and p.solved is False for p in pairs),
         ),
         n_points=len(pairs),
         n_tasks=len(tasks),
     )
 
 
+def _quantiles(drawn: stats.Floats) -> tuple[float, float] | None:
+    return (float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))) if len(drawn) else None
+
+
 def quality_recovered(switched: float, low: float, high: float) -> Measure:
-    """``QRec = (q − q_LC)/(q_HC − q_LC)``: the part of the better model's lead kept after a switch; tax = 1 − QRec."""
+    """``QRec = (q − q_LC)/(q_HC − q_LC)``: the part of the better model's lead kept after a switch; tax = 1 − QRec.
+
+    No value where the high-capability model does not solve more: there is no lead to keep.
+    """
+    if high < low:
+        return missing("the high-capability model solves less than the low one: there is no lead to keep")
     return share(switched - low, high - low, "both models solve equally much: there is no lead to keep")
 
 
 def cost_saved(switched: float, low: float, high: float) -> Measure:
-    """``CSRet = (c_HC − c)/(c_HC − c_LC)``: the part of the cheaper model's saving kept after a switch."""
+    """``CSRet = (c_HC − c)/(c_HC − c_LC)``: the part of the cheaper model's saving kept after a switch.
+
+    No value where the low-capability model does not cost less: there is no saving to keep.
+    """
+    if high < low:
+        return missing("the low-capability model costs more than the high one: there is no saving to keep")
     return share(high - switched, high - low, "both models cost the same: there is no saving to keep")
 
 

@@ -67,6 +67,27 @@ def _draws(tasks: int, seed: int, resamples: int) -> Floats:
     return drawn
 
 
+def resampled_means(by_task: Floats, *, seed: int, resamples: int = RESAMPLES) -> Floats:
+    """The column means of each resample of whole tasks (resamples × metrics), for statistics of several means.
+
+    ``by_task``: tasks × metrics, at least one task; NaN makes the means of its column NaN.
+    """
+    means: Floats = (_draws(len(by_task), seed, resamples) @ by_task) / len(by_task)
+    return means
+
+
+def resampled_medians(values: Floats, task: npt.NDArray[np.int_], *, seed: int, resamples: int = RESAMPLES) -> Floats:
+    """The median of ``values`` in each resample of whole tasks. ``task``: the number of each value's task, from 0."""
+    order = np.argsort(values, kind="stable")
+    weights = _draws(int(task.max()) + 1, seed, resamples)[:, task[order]]
+    reached = np.cumsum(weights, axis=1)
+    total = reached[:, -1:]
+    lower = (reached > np.floor((total - 1) / 2)).argmax(axis=1)
+    upper = (reached > np.floor(total / 2)).argmax(axis=1)
+    medians: Floats = (values[order][lower] + values[order][upper]) / 2
+    return medians
+
+
 def bootstrap_means(
     by_task: Floats, *, seed: int, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> tuple[Floats, Floats, Floats]:

@@ -83,3 +83,15 @@ def test_holm_rejects_step_by_step_and_stops_at_the_first_that_is_not_small_enou
     assert stats.holm([0.04, 0.01, 0.03], 0.05) == [False, True, False]
     assert stats.holm([0.01, 0.02, 0.05], 0.05) == [True, True, True]
     assert stats.holm([], 0.05) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 100)), min_size=1, max_size=20))
+def test_resampled_medians_are_numpys_median_of_the_drawn_tasks(drawn):
+    """Against the plain way: each resample's values written out."""
+    tasks = sorted({task for task, _ in drawn})
+    task = np.array([tasks.index(t) for t, _ in drawn])
+    values = np.array([value for _, value in drawn])
+    found = stats.resampled_medians(values, task, seed=5, resamples=20)
+    counts = np.random.default_rng([5, len(tasks)]).multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), 20)
+    plain = [np.median(np.repeat(values, row[task])) for row in counts]
+    assert found == pytest.approx(plain)

@@ -1,0 +1,168 @@
+"""What a study will cost, before it starts: runs, steps, tokens and money, cell by cell.
+
+Expected figures are medians of runs that are there already; where a model has none, a run is charged its whole budget,
+which is the most it can spend. Each line says which of the two it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from handoff.takeover import Budget
+
+SINGLE = "single session"
+"""What a line says in place of a view for a run that is no takeover."""
+
+Price: TypeAlias = Callable[[str, float, float], float | None]
+"""(model, prompt tokens, completion tokens) → US dollars; ``None``: nobody knows its prices."""
+
+
+class Wanted(NamedTuple):
+    """One run that a study will make."""
+
+    arm: str
+    """Who acts."""
+    view: str
+    """What it is given; ``SINGLE`` for a session from the beginning."""
+    cell: str
+    """Where it counts, in words: a label, or direction and timing."""
+    is_known: bool = False
+    """It is recorded already, and will not be run again."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one model under one view in one cell."""
+
+    arm: str
+    view: str
+    cell: str
+    runs: int
+    known: int
+    """Of these, recorded already: they cost nothing again and are in no sum."""
+    steps: float
+    """Of the runs still to make, together; as are the next three."""
+    prompt_tokens: float
+    completion_tokens: float
+    dollars: float | None
+    """``None``: the prices are not known."""
+    basis: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study will cost."""
+
+    lines: tuple[Line, ...]
+    is_exact: bool
+    """False while runs hang on others that were not made yet: then the number of runs is the most there can be."""
+    costs_money: bool
+    """Some run still to make asks an endpoint that is not free, or whose prices nobody knows."""
+    note: str = ""
+
+    @property
+    def runs(self) -> int:
+        """All runs of the study."""
+        return sum(line.runs for line in self.lines)
+
+    @property
+    def to_make(self) -> int:
+        """Runs that are not recorded yet."""
+        return sum(line.runs - line.known for line in self.lines)
+
+    @property
+    def dollars(self) -> float | None:
+        """What they cost; ``None`` where some price is not known."""
+        known = [line.dollars for line in self.lines if line.dollars is not None]
+        return sum(known) if len(known) == len(self.lines) else None
+
+
+class Past(NamedTuple):
+    """What one earlier run spent."""
+
+    arm: str
+    view: str
+    steps: float
+    prompt_tokens: float
+    completion_tokens: float
+
+
+class _Expected(NamedTuple):
+    steps: float
+    prompt_tokens: float
+    completion_tokens: float
+    basis: str
+
+
+def plan_of(
+    wanted: Iterable[Wanted],
+    past: Sequence[Past],
+    *,
+    budget: Budget,
+    reply_tokens: Mapping[str, int],
+    price: Price,
+    is_exact: bool,
+    note: str = "",
+) -> Plan:
+    """The plan of these runs, one line for each model, view and cell in order of first appearance.
+
+    ``reply_tokens``: the longest reply of models on endpoints, for the bound of what they write; others write as much
+    as they need, which costs nothing.
+    """
+    groups: dict[tuple[str, str, str], list[bool]] = {}
+    for run in wanted:
+        groups.setdefault((run.arm, run.view, run.cell), []).append(run.is_known)
+    lines = []
+    for (arm, view, cell), known in groups.items():
+        left = len(known) - sum(known)
+        one = _expected(arm, view, past, budget, reply_tokens.get(arm))
+        cost = 0.0 if not left else price(arm, one.prompt_tokens, one.completion_tokens)
+        if cost is not None and budget.dollars is not None and arm in reply_tokens:
+            cost = min(cost, budget.dollars)
+        lines.append(
+            Line(
+                arm=arm,
+                view=view,
+                cell=cell,
+                runs=len(known),
+                known=sum(known),
+                steps=left * one.steps,
+                prompt_tokens=left * one.prompt_tokens,
+                completion_tokens=left * one.completion_tokens,
+                dollars=None if cost is None else left * cost,
+                basis=one.basis if left else "recorded",
+            )
+        )
+    return Plan(
+        lines=tuple(lines),
+        is_exact=is_exact,
+        costs_money=any(line.dollars is None or line.dollars > 0 for line in lines),
+        note=note,
+    )
+
+
+def _expected(arm: str, view: str, past: Sequence[Past], budget: Budget, reply_tokens: int | None) -> _Expected:
+    own = [run for run in past if run.arm == arm]
+    alike = [run for run in own if run.view == view] or [run for run in own if view != SINGLE and run.view != SINGLE]
+    if alike:
+        where = "" if alike[0].view == view else " under other views"
+        runs = f"{len(alike)} runs" if len(alike) > 1 else "one run"
+        return _Expected(
+            median(run.steps for run in alike),
+            median(run.prompt_tokens for run in alike),
+            median(run.completion_tokens for run in alike),
+            f"median of {runs}{where}",
+        )
+    written = budget.steps * (reply_tokens or 0)
+    return _Expected(budget.steps, budget.prompt_tokens, written, "the whole budget: an upper bound")
+
+
+def past_of(rows: Iterable[Mapping[str, Any]]) -> list[Past]:
+    """Earlier runs from rows of ``takeover_runs``, ``debt_runs`` or ``tax_runs``; an undisturbed run each."""
+    return [
+        Past(row["arm"], row["view"], row["steps"], row["prompt_tokens"], row["completion_tokens"] or 0)
+        for row in rows
+        if row.get("variant_id") is None
+    ]
