@@ -90,7 +90,7 @@ def find_worst(
 ) -> Found:
     """The point of the highest mean cost, found with at most ``budget`` runs beside those that confirm.
 
-    """The point of the highest mean cost, with at most ``budget`` runs beside those that confirm it.
+    Among equals the smallest h wins. ``InputError``: a budget under one run a candidate, or a point named twice.
     """
     points = sorted(candidates, key=lambda c: (c.h, c.point_id))
     if len({c.point_id for c in points}) < len(points):
