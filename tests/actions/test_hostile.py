@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handoff.actions import Context, changed_paths, did_not_happen, interpret, keys_of, tools, validation
+from handoff.actions import Context, changed_paths, did_not_happen, interpret, keys_of, structured, tools, validation
 from handoff.actions.paths import is_outside
 from handoff.actions.programs.call import listed
 from handoff.trajectory import Action, Observation
@@ -45,7 +45,7 @@ NAMES = st.sampled_from(
     )
 )
 TOOLS = st.sampled_from(
-    sorted({*tools._TOOLS, *tools.SHELLS, *tools._SILENT, "task", "mcp__a__b", "udiff", "git_commit"})
+    sorted({*structured.TOOLS, *tools.SHELLS, *tools._SILENT, "task", "mcp__a__b", "udiff", "git_commit"})
 )
 ACTIONS = st.one_of(
     LINES.map(lambda line: Action(tool="bash", arguments=line, is_text=True)),

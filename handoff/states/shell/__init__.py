@@ -1,7 +1,7 @@
 """Shell lines carried out on the state of a repository, without running anything (``docs/science.md §2``).
 
-``syntax`` reads a line, ``machine`` carries it out on ``Effects`` with ``disk`` and ``words``. The programs that are
-carried out exactly are in ``programs``, ``transfer``, ``printing``, ``finding``, ``builtins``, ``git`` and ``inline``.
+``syntax`` reads a line, ``control`` carries it out on ``Effects`` with ``machine``, ``disk`` and ``words``. Carried out
+exactly are the programs of ``programs``, ``transfer``, ``printing``, ``finding``, ``builtins``, ``git`` and ``inline``.
 Of a line that is beyond it, the static reading of ``actions.lines`` is used.
 """
 
@@ -17,7 +17,7 @@ from handoff.editors.plain import Misfit
 from handoff.shell import commands
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
-from handoff.states.shell.machine import Machine, changed_since
+from handoff.states.shell.control import Control, changed_since
 from handoff.states.shell.streams import Leave, Oracle, Sink, Status, Streams
 from handoff.states.shell.syntax import read_line
 from handoff.states.shell.tree import Beyond, Script
@@ -119,7 +119,7 @@ def _ways(effects: Effects, script: Script, context: Context, observation: Obser
     misfit: Misfit | None = None
     try:
         while True:
-            machine = Machine(
+            machine = Control(
                 effects,
                 context,
                 oracle,

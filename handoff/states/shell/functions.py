@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from handoff.states.shell.interpreter import Exit, OpenFile, Program
+from handoff.states.shell.expressions import Exit
+from handoff.states.shell.interpreter import Program
+from handoff.states.shell.openfile import OpenFile
 from handoff.states.shell.values import (
     Failed,
     Function,

@@ -12,8 +12,9 @@ import warnings
 
 from handoff.actions.programs.scripts import has_unnamed_writes, script_of
 from handoff.editors.plain import encoded
+from handoff.states.shell.expressions import Break, Continue, Exit, Return
 from handoff.states.shell.functions import FUNCTIONS, PATH_METHODS
-from handoff.states.shell.interpreter import Break, Continue, Exit, Program, Return
+from handoff.states.shell.interpreter import Program
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.streams import Result, Streams, Unsupported
 from handoff.states.shell.values import (

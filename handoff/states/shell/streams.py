@@ -92,7 +92,7 @@ class Streams(NamedTuple):
     """Whether the input comes from another command."""
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """What one command of a pipeline did with files. ``has_waited``: only after those before it had ended."""
 
     read: set[Place]

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sized
 from typing import Any, NamedTuple, TypeVar
 
-_LONGEST = 8_000_000
+LONGEST = 8_000_000
+"""Characters of one text, or items of one list."""
 _MOST_WORK = 50_000_000
 """Steps that matching a pattern may cost."""
 
@@ -86,7 +87,7 @@ _T = TypeVar("_T")
 
 def checked(text: _T) -> _T:
     """A text that is not too long."""
-    if isinstance(text, Sized) and len(text) > _LONGEST:
+    if isinstance(text, Sized) and len(text) > LONGEST:
         raise NotUnderstood
     return text
 
@@ -127,7 +128,7 @@ def binary(op: ast.operator, a: Any, b: Any) -> Any:
             return a + b
         case ast.Sub() if isinstance(a, int) and isinstance(b, int):
             return a - b
-        case ast.Mult() if isinstance(a, str | list) and isinstance(b, int) and len(a) * b < _LONGEST:
+        case ast.Mult() if isinstance(a, str | list) and isinstance(b, int) and len(a) * b < LONGEST:
             return a * b
         case ast.Mult() if isinstance(a, int) and isinstance(b, int) and max(abs(a), abs(b)) < 10**9:
             return a * b
@@ -286,7 +287,7 @@ def _check_growth(text: Any, given: list[Any]) -> None:
 
 
 def _check_length(length: int) -> None:
-    if length > _LONGEST:
+    if length > LONGEST:
         raise NotUnderstood
 
 
