@@ -3,10 +3,11 @@
 ::
 
     base.py         the protocol, its limits, its answer
-    shell.py        the persistent bash that both back ends drive
+    shell.py        the persistent bash that all back ends drive
     helpers.py      programs that run beside it
     watch.py        memory, processes and disk of a running sandbox
     bubblewrap.py   the default: namespaces, no network, read-only system
+    docker.py       a container in an image of the task's own; engine.py asks the engine
     host.py         a plain subprocess with resource limits; only when asked for by name
     rerun.py        a recorded step executed again, to learn what it did to files
     files.py        reading and writing a work folder that an agent has touched
@@ -18,11 +19,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
-from handoff.sandbox import bubblewrap, host
-from handoff.sandbox.base import Completed, Limits, Mount, Sandbox, python_paths
+from handoff.sandbox import bubblewrap, docker, engine, host
+from handoff.sandbox.base import ROOT, Completed, Limits, Mount, Sandbox, python_paths
 from handoff.sandbox.host import WARNING as HOST_WARNING
 
-__all__ = ["HOST_WARNING", "Completed", "Limits", "Mount", "Sandbox", "available", "open_sandbox", "python_paths"]
+__all__ = [
+    "HOST_WARNING",
+    "Completed",
+    "Limits",
+    "Mount",
+    "Sandbox",
+    "available",
+    "missing",
+    "open_sandbox",
+    "python_paths",
+]
 
 
 def open_sandbox(
@@ -34,12 +45,14 @@ def open_sandbox(
     env: Mapping[str, str] | None = None,
     root: str | None = None,
     mounts: Sequence[Mount] = (),
+    image: str | None = None,
 ) -> Sandbox:
     """A sandbox over ``workdir``, the only folder its commands can change.
 
     ``read_only``: further folders they may read, at their own paths (``python_paths()`` for an interpreter),
     their ``bin`` folders first on the path. ``env``: variables beside the plain ones of ``shell.py``.
-    ``root``: where a jail shows the work folder, instead of ``/repo``; the host shows it where it is.
+    ``root``: where a jail shows the work folder, instead of ``/repo`` or, in docker, the image's own working folder;
+    the host shows it where it is. ``image``: docker's; the others run with this machine's programs and do not use it.
     ``mounts``: what else a jail shows, for programs that act by themselves; the host has no such places.
     ``SandboxError`` when there is no such back end or it cannot work here; never falls back to a weaker one.
     """
@@ -48,18 +61,30 @@ def open_sandbox(
         raise SandboxError(f"the work folder {workdir} does not exist")
     match name:
         case "bubblewrap":
-            place = root if root is not None else bubblewrap.ROOT
+            place = root if root is not None else ROOT
             return bubblewrap.Bubblewrap(
                 workdir, limits=limits, read_only=read_only, env=env, root=place, mounts=mounts
             )
+        case "docker":
+            return docker.Docker(
+                workdir, limits=limits, image=image, read_only=read_only, env=env, root=root, mounts=mounts
+            )
         case "host" if mounts:
-            raise SandboxError("the sandbox 'host' shows nothing at other places; use bubblewrap")
+            raise SandboxError("the sandbox 'host' shows nothing at other places; use bubblewrap or docker")
         case "host":
             return host.Host(workdir, limits=limits, read_only=read_only, env=env)
         case _:
-            raise SandboxError(f"no sandbox {name!r}; there are: bubblewrap, host")
+            raise SandboxError(f"no sandbox {name!r}; there are: {', '.join(_BACK_ENDS)}")
+
+
+_BACK_ENDS = {"bubblewrap": bubblewrap.missing, "docker": engine.missing, "host": host.missing}
+
+
+def missing(name: str) -> str | None:
+    """Why a back end cannot work here, with the remedy; ``None`` when it can. ``KeyError`` when there is none."""
+    return _BACK_ENDS[name]()
 
 
 def available() -> dict[str, str | None]:
     """Each back end with the reason why it cannot work here, or ``None`` when it can."""
-    return {"bubblewrap": bubblewrap.missing(), "host": host.missing()}
+    return {name: missing(name) for name in _BACK_ENDS}

@@ -1,10 +1,11 @@
 """What every sandbox promises: one protocol, its limits and its answer.
 
-The back ends are ``bubblewrap.py`` and ``host.py``; the shell they share is ``shell.py``.
+The back ends are ``bubblewrap.py``, ``docker.py`` and ``host.py``; the shell they share is ``shell.py``.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -14,7 +15,16 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from handoff.errors import SandboxError
 from handoff.trajectory import Observation
+
+ROOT = "/repo"
+"""Where a jail shows the work folder, unless it is told."""
+_PLACE = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[\w.+@-]{1,100}){1,12}", re.A)
+_TAKEN = frozenset(
+    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr")
+)
+"""Folders of the system, where no work folder is shown."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +38,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Size of any one file."""
     disk_mb: int = 2048
     """Growth of the work folder while the sandbox is open."""
+    files: int = 200_000
+    """New files and folders in the work folder while the sandbox is open."""
+    cpus: float = 2.0
+    """Processors, where the back end can bound them: docker. At most those that there are."""
     wall_s: float = 60.0
     """Seconds one command may take, unless the call says otherwise."""
     output_kb: int = 64
@@ -100,6 +114,17 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """End everything that runs in it. The work folder stays. May be called twice."""
         ...
+
+
+def is_place(root: str) -> bool:
+    """Whether a jail can show a work folder there: a plain absolute path that hides nothing of the system."""
+    return _PLACE.fullmatch(root) is not None and root.split("/", 2)[1] not in _TAKEN
+
+
+def check_mount(mount: Mount, root: str) -> None:
+    """``SandboxError`` for a mount over the system or the work folder at ``root``."""
+    if not is_place(mount.place) or mount.place.split("/", 2)[1] == root.split("/", 2)[1]:
+        raise SandboxError(f"nothing can be shown at {mount.place} inside the sandbox")
 
 
 def python_paths() -> tuple[Path, ...]:

@@ -26,17 +26,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
-from handoff.sandbox.base import Completed, Limits, Mount
+from handoff.sandbox.base import ROOT, Completed, Limits, Mount, check_mount, is_place
 from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
 from handoff.sandbox.watch import Watch, children, tree
 
-ROOT = "/repo"
-_ROOT = re.compile(r"(?:/(?!\.\.?(?:/|\Z))[\w.+@-]{1,100}){1,12}", re.A)
-_TAKEN = frozenset(
-    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr")
-)
-"""Folders of the system, where no work folder is shown."""
 _USER = 1000
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/magic")
@@ -131,7 +125,7 @@ def jail(
 ) -> list[str]:
     """The options of ``bwrap`` that make the jail, without the program to run in it. ``root``, ``mounts``: see
     ``open_sandbox``."""
-    if not _ROOT.fullmatch(root) or root.split("/", 2)[1] in _TAKEN:
+    if not is_place(root):
         raise SandboxError(f"the work folder cannot be shown at {root} inside the sandbox")
     argv = ["--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER)]
     argv += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"]
@@ -157,8 +151,7 @@ def jail(
         argv += ["--ro-bind", place, place]
         bins += [f"{place}/bin"] if (folder / "bin").is_dir() else []
     for mount in mounts:
-        if not _ROOT.fullmatch(mount.place) or mount.place.split("/", 2)[1] in {*_TAKEN, root.split("/", 2)[1]}:
-            raise SandboxError(f"nothing can be shown at {mount.place} inside the sandbox")
+        check_mount(mount, root)
         argv += ["--bind" if mount.is_writable else "--ro-bind", str(mount.source.absolute()), mount.place]
     argv += ["--bind", str(workdir.absolute()), root, "--chdir", root, "--clearenv"]
     for name, value in command_environment("/tmp", bins, env or {}).items():

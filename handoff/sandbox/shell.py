@@ -5,7 +5,11 @@ comes through a second pipe, and the word that it has ended through a third, whi
 nothing a command prints can be mistaken for its end. A shell that ended, hung or was stopped is started
 again, in the folder it was last known to be in, when the next command comes.
 
-What the shell is confined by is decided by the command line it is given (``bubblewrap.py``, ``host.py``).
+Where no third pipe can be handed over (docker), standard error is the third one. What passes through an engine may
+overtake there, so a mark of the same command in the output says that all before it has come.
+
+What the shell is confined by is decided by the command line it is given (``bubblewrap.py``, ``docker.py``,
+``host.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import select
 import subprocess
 import termios
@@ -52,15 +57,18 @@ PLAIN_ENVIRONMENT: dict[str, str] = {
 _GONE_S = 0.05
 _LOOK_S = 0.2
 """How often it is looked whether a command is to be stopped."""
+_FENCE_S = 5.0
+"""Seconds that output may lag behind the word that the command has ended."""
 _HEADER = 10  # digits, twice: serial number and length in bytes
-# $1: folder to start in, $2: folder if that is gone. The length is in bytes, hence LC_ALL=C for that read.
+# $1: number of the channel, $2: folder to start in, $3: folder if that is gone. The length is in bytes, hence LC_ALL=C
+# for that read. FENCE is left out or stands for the mark in the output.
 _LOOP = (
     'exec 3<&0 4>&"$1" 5>&1 </dev/null; eval "exec $1>&-"; cd -- "$2" 2>/dev/null || cd -- "$3"; set --; '
     f"printf '%0{_HEADER}d 0 %s\\0' 0 \"$PWD\" >&4; "
     f"while IFS= read -r -u 3 -N {_HEADER} __serial && IFS= read -r -u 3 -N {_HEADER} __size"
     ' && IFS= LC_ALL=C read -r -u 3 -N "$((10#$__size))" __command; do '
-    'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; '
-    'builtin printf \'%s %d %s\\0\' "$__serial" "$?" "$PWD" >&4; done'
+    'eval "$__command" </dev/null >&5 2>&5 3<&- 4>&- 5>&-; __code=$?; FENCE'
+    'builtin printf \'%s %d %s\\0\' "$__serial" "$__code" "$PWD" >&4; done'
 )
 _ENDED = re.compile(rb"(\d{10}) (\d{1,3}) (/.*)", re.DOTALL)
 
@@ -86,6 +94,7 @@ class PersistentShell:
 
     ``launch(argv, pass_fds)`` starts a process confined as the back end wants, with stdin and stdout as pipes
     and stderr into stdout; ``stop(process)`` kills it with all it started, and returns when they are gone.
+    ``can_pass``: whether ``pass_fds`` reach it; where they do not, stderr is a pipe of its own.
     """
 
     def __init__(
@@ -96,6 +105,8 @@ class PersistentShell:
         launch: Callable[[Sequence[str], Sequence[int]], subprocess.Popen[bytes]],
         stop: Callable[[subprocess.Popen[bytes]], None],
         prologue: str,
+        *,
+        can_pass: bool = True,
     ) -> None:
         self._root = root
         self._cwd = root
@@ -104,6 +115,9 @@ class PersistentShell:
         self._launch = launch
         self._stop = stop
         self._prologue = prologue
+        self._can_pass = can_pass
+        self._fence = b""
+        self._early = b""
         self._serial = 0
         self._is_ready = False
         self._is_closed = False
@@ -177,10 +191,17 @@ class PersistentShell:
             poll.register(to, select.POLLOUT)
         word = b""
         is_silent = False
+        output = _Output(kept, b"%s%010d\0" % (self._fence, self._serial) if self._fence else b"")
+        output.add(self._early)
+        self._early = b""
+        ended: tuple[int, str] | None = None
         while True:
+            if ended is not None and output.is_complete:
+                self._early = output.after
+                return ended, None
             left = deadline - time.monotonic()
             if left <= 0:
-                return None, "time"
+                return None, "time" if ended is None else "protocol"
             if stop is not None:
                 if stop.is_set():
                     return None, "stop"
@@ -188,6 +209,7 @@ class PersistentShell:
             # Once the shell has let go of its channel it may still be anything: wait for it to end.
             ready = dict(poll.poll(min(left, _GONE_S if is_silent else left) * 1000 + 1))
             if is_silent and not ready and self._process.poll() is not None:
+                output.end()
                 return None, None
             if to in ready:
                 request = _send(to, request)
@@ -201,20 +223,28 @@ class PersistentShell:
                 word += data
                 while b"\0" in word:
                     line, word = word.split(b"\0", 1)
-                    ended = _ENDED.fullmatch(line)
-                    if ended is None or int(ended[1]) > self._serial:
+                    found = _ENDED.fullmatch(line)
+                    if found is None or int(found[1]) > self._serial:
                         return None, "protocol"
                     self._is_ready = True
-                    if int(ended[1]) == self._serial:
-                        kept.add(_waiting(out))
-                        return (int(ended[2]), os.fsdecode(ended[3])), None
+                    if int(found[1]) == self._serial and ended is None:
+                        ended = int(found[2]), os.fsdecode(found[3])
+                        if not self._fence:
+                            output.add(_waiting(out))
+                            return ended, None
+                        deadline = time.monotonic() + _FENCE_S
                 if len(word) > 8192:
                     return None, "protocol"
             if out in ready:
                 data = os.read(out, 65_536)
                 if not data:  # nobody can write any more: all of them ended
+                    output.end()
+                    if not self._is_ready:
+                        kept.add(word)
                     return None, None
-                kept.add(data)
+                output.add(data)
+                if output.is_complete:
+                    poll.unregister(out)
                 if kept.total > FLOOD_MB << 20:
                     return None, "output"
 
@@ -227,7 +257,7 @@ class PersistentShell:
             "output": f"Stopped: more than {FLOOD_MB} MB of output.",
             "memory": f"Stopped: more than {limits.memory_mb} MB of memory in use.",
             "processes": f"Stopped: more than {limits.processes} processes.",
-            "disk": f"Stopped: the work folder grew by more than {limits.disk_mb} MB.",
+            "disk": f"Stopped: the work folder grew by more than {limits.disk_mb} MB or {limits.files} files.",
             "protocol": "Stopped: the command wrote to the sandbox's own channel.",
         }[reason]
         return f"[{why} A new shell starts in {self._cwd}; variables and background processes are gone.]"
@@ -235,22 +265,39 @@ class PersistentShell:
     # -- the process ----------------------------------------------------------------------------
 
     def _start(self) -> None:
+        process, status = self._launch_passing() if self._can_pass else self._launch_fenced()
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        self._process, self._status, self._is_ready = process, status, False
+        self._watched = self._watch.add(process.pid, lambda: self._stop(process))
+
+    def _launch_passing(self) -> tuple[subprocess.Popen[bytes], int]:
+        """The process, and the channel that it was handed the other end of."""
         mine, low = os.pipe()
         theirs = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 64)  # clear of the numbers the script uses
         os.close(low)
         try:
-            script = f"{self._prologue}; {_LOOP}"
-            argv = ["bash", "--norc", "--noprofile", "-c", script, "bash", str(theirs), self._cwd, self._root]
-            process = self._launch(argv, (theirs,))
+            return self._launch(self._argv(str(theirs), ""), (theirs,)), mine
         except OSError as error:
             os.close(mine)
             raise SandboxError(f"the sandbox's shell does not start: {error}") from error
         finally:
             os.close(theirs)
-        assert process.stdin is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        self._process, self._status, self._is_ready = process, mine, False
-        self._watched = self._watch.add(process.pid, lambda: self._stop(process))
+
+    def _launch_fenced(self) -> tuple[subprocess.Popen[bytes], int]:
+        """The process, and its standard error as the channel."""
+        mark = secrets.token_hex(16)
+        self._fence, self._early = b"\0%s " % mark.encode(), b""
+        try:
+            process = self._launch(self._argv("2", f"builtin printf '\\0{mark} %s\\0' \"$__serial\" >&5; "), ())
+        except OSError as error:
+            raise SandboxError(f"the sandbox's shell does not start: {error}") from error
+        assert process.stderr is not None
+        return process, os.dup(process.stderr.fileno())
+
+    def _argv(self, channel: str, fence: str) -> list[str]:
+        script = f"{self._prologue}; {_LOOP.replace('FENCE', fence)}"
+        return ["bash", "--norc", "--noprofile", "-c", script, "bash", channel, self._cwd, self._root]
 
     def _end(self) -> None:
         if self._process is None:
@@ -260,7 +307,7 @@ class PersistentShell:
             self._watch.remove(self._watched)
         self._stop(process)
         os.close(self._status)
-        for stream in (process.stdin, process.stdout):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
@@ -302,6 +349,44 @@ class _Kept:
         tail = re.sub(rb"\A[\x80-\xbf]{1,3}", b"", bytes(self._tail[-self._half :]))
         gap = self.total - len(head) - len(tail)
         return f"{head.decode('utf-8', 'replace')}\n[... {gap} bytes left out ...]\n{tail.decode('utf-8', 'replace')}"
+
+
+class _Output:
+    """Output on its way into ``kept``, up to a mark. Without a mark it is never complete."""
+
+    def __init__(self, kept: _Kept, mark: bytes) -> None:
+        self._kept = kept
+        self._mark = mark
+        self._held = b""
+        self.is_complete = False
+        self.after = b""
+        """What came behind the mark, of what runs on in the background."""
+
+    def add(self, data: bytes) -> None:
+        if self.is_complete:
+            self.after += data
+            return
+        if not self._mark:
+            self._kept.add(data)
+            return
+        data = self._held + data
+        before, mark, after = data.partition(self._mark)
+        if mark:
+            self._kept.add(before)
+            self._held, self.after, self.is_complete = b"", after, True
+            return
+        # The mark may be cut in two: what could be its beginning waits for the rest.
+        start = data.rfind(b"\0", max(0, len(data) - len(self._mark) + 1))
+        while start != -1 and not self._mark.startswith(data[start:]):
+            start = data.rfind(b"\0", max(0, len(data) - len(self._mark) + 1), start)
+        end = len(data) if start == -1 else start
+        self._kept.add(data[:end])
+        self._held = data[end:]
+
+    def end(self) -> None:
+        """No mark will come."""
+        self._kept.add(self._held)
+        self._held = b""
 
 
 def _send(pipe: int, data: bytes) -> bytes:

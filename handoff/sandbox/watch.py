@@ -1,22 +1,28 @@
 """Watches running sandboxes and stops those that pass a limit.
 
 Resource limits of the kernel bound single processes; here the sums are bounded: processes, resident memory
-and growth of the work folder. It needs no privilege and no control groups, only /proc, and looks every
-20 ms while a command runs and every 100 ms between commands, so a limit can be overshot by what fits into
-that time. Where the kernel does not list children in /proc (CONFIG_PROC_CHILDREN is off), only the first process
+and growth of the work folder, in bytes and in files. It needs no privilege and no control groups, only /proc, and
+looks every 20 ms while a command runs and every 100 ms between commands, so a limit can be overshot by what fits into
+that time. What cannot be measured counts as too much. Where the kernel does not list children in /proc (CONFIG_PROC_CHILDREN is off), only the first process
 of a jail is seen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
 import os
 import re
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from handoff import folders
+from handoff.errors import InputError
 from handoff.sandbox.base import Limits
 
 BUSY_S = 0.02
@@ -38,18 +44,26 @@ class Watch:
     """A thread that measures what it is given until it is closed.
 
     ``folders``: whose growth together is bounded, the work folder first; the others lie on its disk.
-    ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions``).
+    ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions``), for their sums.
+    ``holders``: the same, for files that they hold open; left out: ``members``.
     """
 
-    def __init__(self, folders: Sequence[Path], limits: Limits, members: Callable[[int], Iterable[int]]) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        limits: Limits,
+        members: Callable[[int], Iterable[int]],
+        holders: Callable[[int], Iterable[int]] | None = None,
+    ) -> None:
         self._members = members
+        self._holders = members if holders is None else holders
         self._folders = tuple(folders)
         self._limits = limits
         self._watched: list[Watched] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._opened_ns = time.time_ns()
-        self._free_mb = _free_mb(self._folders[0])
+        self._free = _free(self._folders[0])
         self.is_busy = False
         """True while a command runs: then it looks more often."""
         self._thread = threading.Thread(target=self._go, name="handoff-sandbox-watch", daemon=True)
@@ -78,7 +92,10 @@ class Watch:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
         while not self._closing.wait(BUSY_S if self.is_busy else IDLE_S):
-            is_full = self._is_full()
+            try:
+                is_full = self._is_full()
+            except OSError:
+                is_full = True
             with self._lock:  # held while stopping, so that nobody reaps the process meanwhile
                 for one in list(self._watched):
                     reason = "disk" if is_full else over(self._members(one.pid), self._limits)
@@ -88,13 +105,16 @@ class Watch:
                         one.stop()
 
     def _is_full(self) -> bool:
-        """True when the work folder has grown too far. Free space of its disk is the cheap first look."""
-        free = _free_mb(self._folders[0])
-        self._free_mb = max(self._free_mb, free)
-        if self._free_mb - free <= self._limits.disk_mb / 2:
+        """True when the folders have grown too far. What is free on their disk is the cheap first look."""
+        free = _free(self._folders[0])
+        self._free = _Free(*map(max, self._free, free))
+        used = _Free(*map(operator.sub, self._free, free))
+        if used.mb <= self._limits.disk_mb / 2 and used.files <= self._limits.files / 2:
             return False
-        self._free_mb = free  # somebody wrote that much: was it this sandbox?
-        return sum(grown_mb(folder, self._opened_ns) for folder in self._folders) > self._limits.disk_mb
+        self._free = free  # somebody wrote that much: was it this sandbox?
+        with self._lock:
+            pids = [pid for one in self._watched for pid in self._holders(one.pid)]
+        return is_grown(self._folders, self._opened_ns, self._limits, pids)
 
 
 def over(pids: Iterable[int], limits: Limits) -> str | None:
@@ -112,6 +132,11 @@ def over(pids: Iterable[int], limits: Limits) -> str | None:
         if seen > limits.processes:
             return "processes"
     return "memory" if memory_kb > limits.memory_mb << 10 else None
+
+
+def nobody(pid: int) -> Iterator[int]:
+    """No process: where control groups bound their sums."""
+    return iter(())
 
 
 def tree(pid: int) -> Iterator[int]:
@@ -159,15 +184,42 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def grown_mb(folder: Path, since_ns: int) -> float:
-    """Megabytes on disk of the files of a folder that were written after a time (ns since 1970)."""
-    blocks = 0
-    for base, _, files in os.walk(folder):
-        for file in files:
-            with contextlib.suppress(OSError):
-                found = os.lstat(os.path.join(base, file))  # noqa: PTH118
-                blocks += found.st_blocks if found.st_ctime_ns >= since_ns else 0
-    return blocks * 512 / (1 << 20)
+def is_grown(places: Sequence[Path], since_ns: int, limits: Limits, pids: Iterable[int] = ()) -> bool:
+    """Whether what was written to folders after a time (ns since 1970) passes the limits. It stops counting there.
+
+    ``pids``: processes whose open files count too when no folder shows them any more.
+    """
+    blocks = files = 0
+    seen: set[tuple[int, int]] = set()
+    try:
+        for status in itertools.chain(*map(_written, places), _unlinked(pids)):
+            if status.st_ctime_ns < since_ns or (status.st_dev, status.st_ino) in seen:
+                continue
+            if status.st_nlink != 1:
+                seen.add((status.st_dev, status.st_ino))
+            blocks += status.st_blocks
+            files += 1
+            if files > limits.files or blocks * 512 > limits.disk_mb << 20:
+                return True
+    except InputError:  # moved about while it was counted: not now
+        return False
+    return False
+
+
+def _written(place: Path) -> Iterator[os.stat_result]:
+    return (found.status for found in folders.walk(place))
+
+
+def _unlinked(pids: Iterable[int]) -> Iterator[os.stat_result]:
+    """Files that processes hold open and that have no name: an agent may fill a disk with them."""
+    for pid in pids:
+        for held in ("fd", "map_files"):
+            with contextlib.suppress(OSError):  # map_files is for root
+                for name in os.listdir(f"/proc/{pid}/{held}"):  # noqa: PTH208
+                    with contextlib.suppress(OSError):
+                        status = os.stat(f"/proc/{pid}/{held}/{name}")  # noqa: PTH116
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            yield status
 
 
 def _read(path: str) -> bytes:
@@ -178,6 +230,12 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _free_mb(folder: Path) -> float:
+class _Free(NamedTuple):
+    mb: float
+    files: int
+    """0 on file systems that do not count them: there a file takes bytes."""
+
+
+def _free(folder: Path) -> _Free:
     found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize / (1 << 20)
+    return _Free(found.f_bavail * found.f_frsize / (1 << 20), found.f_ffree)
