@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo dev test lint test-unit test-slow bench lock clean
+.PHONY: help demo dev test lint test-unit test-slow test-docker bench lock clean
 
 help:            ## say what can be made
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ demo: $(STAMP)   ## install, then run the whole graph on the embedded world
 dev: $(STAMP)    ## open the Dagster UI on the demo's instance
 	$(BIN)/handoff dev
 
-test: lint test-unit test-slow  ## everything CI runs
+test: lint test-unit test-slow test-docker  ## everything CI runs
 
 lint: $(STAMP)   ## ruff, import contracts, mypy --strict
 	$(BIN)/ruff check .
@@ -27,10 +27,13 @@ lint: $(STAMP)   ## ruff, import contracts, mypy --strict
 	$(BIN)/mypy --strict handoff
 
 test-unit: $(STAMP)  ## the unit suite (under 3 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not docker"
 
 test-slow: $(STAMP)  ## long tests: the killed demo, large files, 20,000 damaged records a format
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q -n 2 -m "slow and not docker"
+
+test-docker: $(STAMP)  ## tests that need a docker engine; they skip, with the reason, where none is or can be started
+	$(BIN)/python -m pytest -q -m docker
 
 bench: $(STAMP)  ## speed and memory beside the limit and a naive baseline, measured in the same run
 	$(BIN)/python -m bench

@@ -509,9 +509,9 @@ def _text(option: str) -> str:
 
 
 def _warn_about_sandbox(project: Any) -> None:
-    from handoff.sandbox import HOST_WARNING, available
+    from handoff.sandbox import HOST_WARNING, missing
 
-    if project.settings.sandbox == "host" or (project.settings.sandbox == "auto" and available()["bubblewrap"]):
+    if project.settings.sandbox == "host" or (project.settings.sandbox in ("auto", "docker") and missing("bubblewrap")):
         err.print(f"[yellow]warning[/yellow] {escape(HOST_WARNING)}")
 
 

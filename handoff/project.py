@@ -55,8 +55,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Everything a user may set in ``handoff.toml``."""
 
     seed: int = 7
-    sandbox: Literal["auto", "bubblewrap", "host"] = "auto"
-    """``bubblewrap``, ``host`` (kata code only) or ``auto``: bubblewrap where it works."""
+    sandbox: Literal["auto", "bubblewrap", "docker", "host"] = "auto"
+    """``bubblewrap``, ``docker`` (real repositories only, in the task's image), ``host`` (kata code only) or ``auto``:
+    bubblewrap where it works."""
     workers: _Positive = 2
     """Takeovers run at once, beside those on endpoints."""
     step_budget: _Positive = 30

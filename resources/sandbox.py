@@ -4,7 +4,7 @@ from pydantic import Field, field_validator
 
 from resources.overrides import Overrides
 
-BACK_ENDS = ("auto", "bubblewrap", "host")
+BACK_ENDS = ("auto", "bubblewrap", "docker", "host")
 
 
 class SandboxResource(Overrides):
@@ -13,7 +13,9 @@ class SandboxResource(Overrides):
     sandbox: str | None = Field(
         default=None,
         description="bubblewrap: no network, nothing writable but the work tree. host: a plain process with resource "
-        "limits, for the embedded world's own code only. auto: bubblewrap where it works. Empty: as handoff.toml says.",
+        "limits, for the embedded world's own code only. docker: a container in the task's image, for real "
+        "repositories; the embedded world takes bubblewrap. auto: bubblewrap where it works. "
+        "Empty: as handoff.toml says.",
     )
 
     @field_validator("sandbox")

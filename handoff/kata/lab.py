@@ -17,7 +17,7 @@ from handoff.errors import SandboxError
 from handoff.kata import store
 from handoff.kata.environment import KataEnvironment, empty, write_files
 from handoff.kata.testserver import Memo, TestRun, TestServer
-from handoff.sandbox import Limits, Sandbox, available, open_sandbox, python_paths
+from handoff.sandbox import Limits, Sandbox, missing, open_sandbox, python_paths
 
 GIT_NAME = "kata.git"
 """The store of all kata repositories, under the project's ``git`` folder."""
@@ -26,10 +26,13 @@ _SERVER = Path(__file__).with_name("fork_server.py")
 
 
 def choose_sandbox(name: str = "auto") -> str:
-    """The back end to use: bubblewrap where it works, else the host (kata code is our own). ``auto`` chooses."""
-    if name != "auto":
+    """The back end to use: bubblewrap where it works, else the host (kata code is our own). ``auto`` chooses.
+
+    ``docker`` does too: the embedded world needs this machine's Python and no image.
+    """
+    if name not in ("auto", "docker"):
         return name
-    return "bubblewrap" if available().get("bubblewrap", "missing") is None else "host"
+    return "bubblewrap" if missing("bubblewrap") is None else "host"
 
 
 class KataLab:

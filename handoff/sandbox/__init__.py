@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
@@ -77,7 +77,11 @@ def open_sandbox(
             raise SandboxError(f"no sandbox {name!r}; there are: {', '.join(_BACK_ENDS)}")
 
 
-_BACK_ENDS = {"bubblewrap": bubblewrap.missing, "docker": engine.missing, "host": host.missing}
+_BACK_ENDS: dict[str, Callable[[], str | None]] = {
+    "bubblewrap": bubblewrap.missing,
+    "docker": engine.missing,
+    "host": host.missing,
+}
 
 
 def missing(name: str) -> str | None:

@@ -73,7 +73,7 @@ class Docker:
         self._workdir = workdir.absolute()
         self._names: dict[int, str] = {}
         self._label = f"{engine.LABEL}={secrets.token_hex(8)}"
-        self._given: tuple[int, int] | None = None
+        self._given: list[tuple[Path, int, int]] = []
         self._options = container(
             self._workdir,
             limits=limits,
@@ -95,9 +95,10 @@ class Docker:
         self._helpers = Helpers(self._watch, self._stop)
         try:
             if _gives_away():
-                status = self._workdir.stat()
-                self._given = (status.st_uid, status.st_gid)
-                give(self._workdir, AGENT, AGENT)
+                for folder in written:
+                    status = folder.stat()
+                    self._given.append((folder, status.st_uid, status.st_gid))
+                    give(folder, AGENT, AGENT)
             with _sign(self._workdir) as name:
                 self._shell = PersistentShell(
                     self.root, limits, self._watch, self._launch, self._stop, self._prologue, can_pass=False
@@ -124,9 +125,8 @@ class Docker:
             self._shell.close()
         self._helpers.close()
         engine.remove(*engine.containers(self._label))  # one that the engine was slow to make
-        if self._given is not None:
-            given, self._given = self._given, None
-            give(self._workdir, *given)
+        while self._given:
+            give(*self._given.pop())
         if self._guard.stdin is not None and not self._guard.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.write(b"closed\n")
@@ -181,8 +181,8 @@ def container(
     """The options of ``docker run`` that confine a container, without its name, labels, image and command."""
     memory = f"{limits.memory_mb}m"
     part = max(64, limits.memory_mb // 4)
-    argv = ["--interactive", "--rm", "--pull", "never", "--log-driver", "none", "--no-healthcheck"]
-    argv += ["--entrypoint", "bash", "--hostname", "sandbox", "--user", _user(), "--workdir", "/"]
+    argv = ["--interactive", "--pull", "never", "--log-driver", "none", "--no-healthcheck"]
+    argv += ["--entrypoint", "bash", "--hostname", "sandbox", "--user", _user(), "--workdir", root]
     argv += ["--network", "none", "--ipc", "private", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--userns", "host"] if engine.engine().is_remapped else []
     argv += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + _SPARE)]

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def engine() -> Engine:
 
 def _info() -> _Info:
     remedy = "start it (systemctl start docker), or let this user reach it (group docker; DOCKER_HOST)"
-    done = ask("info", "--format", "{{json .}}")
+    done = ask("info", "--format", "{{json .}}", timeout_s=10.0)
     try:
         info = msgspec.json.decode(done.stdout, type=_Info)
     except msgspec.DecodeError as error:
@@ -110,9 +111,13 @@ def remove(*containers: str) -> None:
     if not containers:
         return
     done = ask("rm", "--force", "--volumes", *containers)
-    left = [name for name in containers if done.returncode and _exists(name)]
-    if left:
-        raise SandboxError(f"{', '.join(left)}: not removed ({said(done)}); remove by hand: docker rm -f {left[0]}")
+    left = list(containers) if done.returncode else []
+    for _ in range(100):  # another may be at it
+        left = [name for name in left if _exists(name)]
+        if not left:
+            return
+        time.sleep(0.1)
+    raise SandboxError(f"{', '.join(left)}: not removed ({said(done)}); remove by hand: docker rm -f {left[0]}")
 
 
 def _exists(container: str) -> bool:

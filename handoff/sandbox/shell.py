@@ -286,7 +286,7 @@ class PersistentShell:
 
     def _launch_fenced(self) -> tuple[subprocess.Popen[bytes], int]:
         """The process, and its standard error as the channel."""
-        mark = secrets.token_hex(16)
+        mark = f"mark-{secrets.token_hex(16)}"  # no digit first: printf would read it with the zero
         self._fence, self._early = b"\0%s " % mark.encode(), b""
         try:
             process = self._launch(self._argv("2", f"builtin printf '\\0{mark} %s\\0' \"$__serial\" >&5; "), ())

@@ -3,15 +3,14 @@
 Resource limits of the kernel bound single processes; here the sums are bounded: processes, resident memory
 and growth of the work folder, in bytes and in files. It needs no privilege and no control groups, only /proc, and
 looks every 20 ms while a command runs and every 100 ms between commands, so a limit can be overshot by what fits into
-that time. What cannot be measured counts as too much. Where the kernel does not list children in /proc (CONFIG_PROC_CHILDREN is off), only the first process
-of a jail is seen.
+that time. What cannot be measured counts as too much. Where the kernel does not list children in /proc
+(CONFIG_PROC_CHILDREN is off), only the first process of a jail is seen.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import operator
 import os
 import re
 import stat
@@ -107,9 +106,9 @@ class Watch:
     def _is_full(self) -> bool:
         """True when the folders have grown too far. What is free on their disk is the cheap first look."""
         free = _free(self._folders[0])
-        self._free = _Free(*map(max, self._free, free))
-        used = _Free(*map(operator.sub, self._free, free))
-        if used.mb <= self._limits.disk_mb / 2 and used.files <= self._limits.files / 2:
+        self._free = _Free(max(self._free.mb, free.mb), max(self._free.files, free.files))
+        used_mb, used_files = self._free.mb - free.mb, self._free.files - free.files
+        if used_mb <= self._limits.disk_mb / 2 and used_files <= self._limits.files / 2:
             return False
         self._free = free  # somebody wrote that much: was it this sandbox?
         with self._lock:
