@@ -30,6 +30,7 @@ from handoff.errors import InputError
 from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.git.repositories import Repositories
 from handoff.git.repository import KEPT_BYTES
+from handoff.judging.settings import TestRule
 from handoff.lake import Lake, write_file
 from handoff.views import ALL_VIEWS, parse_view
 
@@ -87,6 +88,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Ask no URL of ``repositories``: only what is on this machine is used."""
     instances: tuple[str, ...] = ()
     """Files of benchmark instances (``states/instances.py``): they name repository and base commit of a task id."""
+    tests: dict[str, TestRule] = {}
+    """``[tests."owner/name"]``, or ``owner/*``, or ``*``: how tests of real repositories are run, and with which
+    programs successors work there."""
+    test_states: bool = False
+    """Run the tests of instances on the states of handoff points, for their class (docs/science.md §1)."""
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     kata: KataSettings = KataSettings()

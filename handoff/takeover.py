@@ -153,12 +153,20 @@ def read_transcript(text: str) -> tuple[Step, ...]:
 
 
 def takeover_identity(
-    point_id: str, view_id: str, variant_id: str | None, successor_digest: str, seed: int, budget: Budget
+    point_id: str,
+    view_id: str,
+    variant_id: str | None,
+    successor_digest: str,
+    seed: int,
+    budget: Budget,
+    place: str = "",
 ) -> str:
-    """The name of a run: all that decides it. Equal runs are run once."""
+    """The name of a run: all that decides it. Equal runs are run once. ``place``: what is special about where it acts
+    (``Surroundings.digest``)."""
     money = () if budget.dollars is None else (repr(budget.dollars),)
+    more = (*money, *((f"place {place}",) if place else ()))
     return identify(
-        "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens, *money
+        "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens, *more
     )
 
 

@@ -1,26 +1,65 @@
 """The place an agent acts in on a real repository: the frozen tree on disk, a shell in bubblewrap, the editor.
 
-Any state that was rebuilt can be brought to life so, with whatever programs this machine has; there is no network, so
-nothing can be installed. Whether the task is solved is not judged here: the tests that decide are not known, and those
-of the base commit are not the task's. The embedded world's place, with its tests, is ``kata/environment.py``.
+Any state that was rebuilt can be brought to life so, with whatever programs this machine or an image has; there is no
+network, so nothing can be installed. Whether the task is solved is judged elsewhere, on the tree that is left
+(``judging``): the tests that decide are never where an agent works. The embedded world's place, with its tests, is
+``kata/environment.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from handoff.errors import InputError
 from handoff.git.repositories import Repository
 from handoff.git.worktree import WorkTree, lay_out
+from handoff.identity import identify
 from handoff.sandbox import Limits, Sandbox, editor, open_sandbox
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
 
 COMMAND_SECONDS = 300.0
 LIMITS = Limits(memory_mb=4096, disk_mb=4096)
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where commands of a real repository run: a successor's, and its task's tests."""
+
+    sandbox: str = "bubblewrap"
+    image: str | None = None
+    """Of docker: what has the task's programs."""
+    programs: tuple[str, ...] = ()
+    """Of bubblewrap: folders of this machine that are shown read-only."""
+
+    @property
+    def digest(self) -> str:
+        """What tells these surroundings from others; empty for the plain ones."""
+        plain = self.sandbox == "bubblewrap" and not self.programs
+        return "" if plain else identify("i", self.sandbox, self.image or "", *self.programs)
+
+    def open(self, folder: Path, limits: Limits) -> Sandbox:
+        """A sandbox over a folder. ``SandboxError`` when it does not work here, ``InputError`` when it must not be."""
+        if self.sandbox == "host":
+            raise InputError("code of a real repository never runs on the host; choose another `sandbox`")
+        return open_sandbox(self.sandbox, folder, limits=limits, read_only=shown_folders(self.programs))
+
+
+def shown_folders(programs: Sequence[str]) -> tuple[Path, ...]:
+    """The folders to show for some programs: their own, and where a virtual environment has its interpreter from."""
+    found: dict[Path, None] = {}
+    for folder in map(Path, programs):
+        if not folder.is_dir():
+            raise InputError(f"programs: there is no folder {folder}; correct the setting")
+        found[folder] = None
+        program = (folder / "bin" / "python").resolve()
+        home = program.parent.parent
+        if program.is_file() and not home.is_relative_to("/usr") and home != folder and len(home.parts) > 2:
+            found[home] = None
+    return tuple(found)
 
 
 class Workplace:
@@ -32,6 +71,11 @@ class Workplace:
         self._open_shell = open_shell
         self._shell: Sandbox | None = None
         self._is_over = False
+
+    @property
+    def path(self) -> Path:
+        """The work tree on disk. What lies there after a command is an agent's: no link in it is to be followed."""
+        return self._work.path
 
     @property
     def is_over(self) -> bool:
@@ -60,26 +104,32 @@ class Workplace:
         return self._work.tree()
 
     def verdict(self) -> Verdict:
-        """Unknown: see above."""
+        """Unknown here: see above. The shell ends with all that runs in it, so that the tree stays as it is."""
+        self._end_shell()
         return Verdict(solved=None)
 
     def close(self) -> None:
         """End the shell and what runs in it, and remove the work tree."""
         self._is_over = True
+        self._end_shell()
+        self._work.close()
+
+    def _end_shell(self) -> None:
         if self._shell is not None:
             self._shell.close()
             self._shell = None
-        self._work.close()
 
 
-def open_workplace(repository: Repository, base_commit: str, tree: str, folder: Path) -> Workplace:
+def open_workplace(
+    repository: Repository, base_commit: str, tree: str, folder: Path, surroundings: Surroundings | None = None
+) -> Workplace:
     """The state ``tree`` laid out below ``folder``. ``StateError`` when it cannot be had.
 
-    Commands run in bubblewrap and nowhere else: code of a real repository is nobody's own. ``SandboxError`` when the
-    first one comes and bubblewrap does not work here.
+    ``SandboxError`` when the first command comes and its sandbox does not work here.
     """
+    around = surroundings if surroundings is not None else Surroundings()
     work = lay_out(repository, base_commit, tree, folder)
-    return Workplace(work, lambda path: open_sandbox("bubblewrap", path, limits=LIMITS))
+    return Workplace(work, lambda path: around.open(path, LIMITS))
 
 
 def _arguments(action: Action) -> Mapping[str, Any]:

@@ -1,15 +1,17 @@
 """Answers of instances: kept in the sealed folder, and their tests laid over a state for the judge.
 
-A state that a successor left is judged with the task's own tests: files that the test patch names are put back to what
-the base holds, so that nothing the successor wrote into them counts, then the patch is applied. Objects of such trees
+A state that a successor left is judged with the task's own tests: files that hold tests, or decide how tests are run,
+are put back to what the base holds, so that nothing the successor wrote into them counts, then the test patch is
+applied. What the reference solution itself changes is left as the successor has it. Objects of such trees
 are written into a store inside the sealed folder that borrows the mirror's; the mirror never holds them, and
-no layout for a successor is made from that store. Reading instance files is in ``instances``.
+no layout for a successor is made from that store. Reading instance files is in ``reading``, running tests in
+``judging``.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,43 +60,94 @@ class Judged(NamedTuple):
     tree: str
 
 
+_DECIDING = frozenset(
+    (
+        *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"),
+        *("pyproject.toml", "sitecustomize.py", "usercustomize.py", "noxfile.py", ".coveragerc"),
+    )
+)
+"""Names of files that decide how tests are run, in any folder."""
+_RUNNERS = frozenset(("pytest", "_pytest", "unittest", "pluggy", "py", "nose"))
+"""Modules that would take a test runner's place if they lay at the root."""
+
+
 def with_tests(sealed: Path, repository: Repository, base_commit: str, tree: str, answer: Answer) -> Judged:
-    """``tree`` with the files of the test patch as the tests want them. ``StateError``: the patch does not fit."""
+    """``tree`` with the files of the tests as the tests want them. ``StateError``: the test patch does not fit."""
     store = Repository(_store(sealed, repository), name=repository.name)
     try:
         base_tree = repository.tree_of(base_commit)
         repository.ensure(base_tree)
-        restored = {path: repository.entry(base_tree, path) for path in _named(answer)}
-        return Judged(store, _apply(store, store.write_entries(tree, restored), answer))
+        restored = {path: repository.entry(base_tree, path) for path in _named(answer.test_patch, answer)}
+        own = frozenset(_named(answer.patch or answer.planted, answer))
+        tests = frozenset(test_files(answer))
+        for path, old, _ in store.differences(base_tree, tree):
+            if path in tests or (path not in own and _decides(path)):
+                restored.setdefault(path, old)
+        restored = {path: entry for path, entry in restored.items() if is_safe_path(byte_path(path))}
+        return Judged(store, _apply(store, store.write_entries(tree, restored), answer.test_patch, answer))
     except BaseException:
         store.close()
         raise
 
 
-def _named(answer: Answer) -> Iterable[str]:
-    """Files that the test patch names, on either side."""
+def with_reference(sealed: Path, repository: Repository, base_commit: str, answer: Answer) -> Judged | None:
+    """The base commit with the reference solution; ``None`` when that is not known. ``StateError``: it does not fit."""
+    if not answer.patch.strip() and not answer.planted.strip():
+        return None
+    store = Repository(_store(sealed, repository), name=repository.name)
     try:
-        files = parse_unified(answer.test_patch)
+        base_tree = repository.tree_of(base_commit)
+        repository.ensure(base_tree)
+        if answer.patch.strip():
+            return Judged(store, _apply(store, base_tree, answer.patch, answer))
+        return Judged(store, _apply(store, base_tree, answer.planted, answer, "--reverse"))
+    except BaseException:
+        store.close()
+        raise
+
+
+def test_files(answer: Answer) -> tuple[str, ...]:
+    """The files that hold a task's tests, sorted: those that names of tests begin with, else Python files of the test
+    patch. Only paths inside the repository."""
+    ids = (*answer.fail_to_pass, *answer.pass_to_pass)
+    named = {name.partition("::")[0] for name in ids if "::" in name}
+    if not named:
+        try:
+            named = {path for path in _named(answer.test_patch, answer) if path.endswith(".py")}
+        except StateError:
+            named = set()
+    return tuple(sorted(path for path in named if path and is_safe_path(byte_path(path))))
+
+
+def _decides(path: str) -> bool:
+    first, _, below = path.partition("/")
+    return path.rpartition("/")[2] in _DECIDING or (first if below else first.removesuffix(".py")) in _RUNNERS
+
+
+def _named(patch: str, answer: Answer) -> list[str]:
+    """Files that a patch names, on either side."""
+    try:
+        files = parse_unified(patch)
     except Misfit as error:
-        raise StateError(f"the test patch of {answer.instance_id} cannot be read: {error}; correct the file") from error
+        raise StateError(f"a patch of {answer.instance_id} cannot be read: {error}; correct the file") from error
     found = dict.fromkeys(
         stripped(path, 1) for file in files for path in (file.old_path, file.new_path) if path and "/" in path
     )
     return [path for path in found if path and is_safe_path(byte_path(path))]
 
 
-def _apply(store: Repository, tree: str, answer: Answer) -> str:
-    if not answer.test_patch.strip():
+def _apply(store: Repository, tree: str, patch: str, answer: Answer, *more: str) -> str:
+    if not patch.strip():
         return tree
     with tempfile.TemporaryDirectory(dir=store.git_dir) as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         try:
             store.git("read-tree", tree, extra=index)
-            how = ("apply", "--cached", "--whitespace=nowarn", "-")
-            store.git(*how, stdin=answer.test_patch.encode("utf-8", "surrogatepass"), extra=index)
+            how = ("apply", "--cached", "--whitespace=nowarn", *more, "-")
+            store.git(*how, stdin=patch.encode("utf-8", "surrogatepass"), extra=index)
         except StateError as error:
             raise StateError(
-                f"the test patch of {answer.instance_id} does not fit its base commit: {error}; correct the file"
+                f"a patch of {answer.instance_id} does not fit its base commit: {error}; correct the file"
             ) from error
         return store.git("write-tree", extra=index).decode("ascii").strip()
 

@@ -1,8 +1,9 @@
 """Benchmark instances: which repository and commit a task id means, as a user's files say.
 
 Files are read as people have them (JSON lines, a JSON array or object, Parquet, compressed or not, a folder of them)
-with the field names of SWE-bench and its relatives: SWE-Gym, SWE-rebench, SWE-bench-Live, SWE-PolyBench,
-Multi-SWE-bench (``org``, ``base.sha``, ``fix_patch``) and SWE-smith (whose ``patch`` plants the bug)::
+with the field names of SWE-bench and its relatives: SWE-Gym, SWE-rebench (``install_config.test_cmd``), SWE-bench-Live
+(``test_cmds``), SWE-PolyBench (``test_command``), Multi-SWE-bench (``org``, ``base.sha``, ``fix_patch``) and SWE-smith
+(whose ``patch`` plants the bug, ``image_name``)::
 
     {"instance_id": "o__pager-7", "repo": "o/pager", "base_commit": "1f2e…", "version": "2.1",
      "patch": "diff --git …", "test_patch": "diff --git …", "FAIL_TO_PASS": "[\"tests/test_a.py::test_b\"]"}
@@ -32,17 +33,21 @@ from handoff.states.base import Base
 _LONGEST_ID = 300
 _LONGEST_LIST = 200_000
 """Tests of one instance."""
+_LONGEST_COMMAND = 20_000
+"""Characters of a command."""
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".parquet", ".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst")
 _ROWS = 256
 """Rows of a Parquet file in memory at once."""
 _PLANTED = re.compile(r"(?:swesmith|swe-smith)/(?:([^/]+?)__([^/]+)\.[0-9a-f]{7,40})?", re.I)
 _ID = ("instance_id", "task_id")
 _REPO = ("repo", "repo_name", "repository")
-_PUBLIC = (*_ID, *_REPO, "org", "number", "base_commit", "base", "environment_setup_commit", "version")
+_IMAGE = ("image_name", "docker_image", "image")
+_PUBLIC = (*_IMAGE, *_ID, *_REPO, "org", "number", "base_commit", "base", "environment_setup_commit", "version")
 _PATCH = ("patch", "fix_patch", "gold_patch")
 _FAIL_TO_PASS = ("FAIL_TO_PASS", "fail_to_pass", "F2P", "f2p_tests")
 _PASS_TO_PASS = ("PASS_TO_PASS", "pass_to_pass", "P2P", "p2p_tests")
-_SEALED = (*_PUBLIC, *_PATCH, "test_patch", *_FAIL_TO_PASS, *_PASS_TO_PASS)
+_COMMAND = ("install_config", "test_cmd", "test_cmds", "test_command")
+_SEALED = (*_PUBLIC, *_PATCH, "test_patch", *_FAIL_TO_PASS, *_PASS_TO_PASS, *_COMMAND)
 
 Fields = Mapping[str, Any]
 """The fields of one row that were asked for, as JSON values."""
@@ -57,6 +62,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """7 to 40 hex digits; a branch name is none."""
     environment_setup_commit: str | None = None
     version: str | None = None
+    image: str | None = None
+    """A docker image in which the task's programs are."""
     file: str = ""
     """The name of the file that says so."""
 
@@ -72,6 +79,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test_patch: str = ""
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    command: str = ""
+    """The shell line that runs its tests; ``{files}`` stands for the files that hold them."""
 
 
 T = TypeVar("T", Instance, Answer)
@@ -279,6 +288,7 @@ def _instance(row: Fields, file: str) -> Instance:
         base_commit=values.commit(commit if isinstance(commit, str) else None),
         environment_setup_commit=values.commit(_text(row, "environment_setup_commit")),
         version=_text(row, "version"),
+        image=next((name for field in _IMAGE if (name := _image(row.get(field)))), None),
         file=file,
     )
 
@@ -293,6 +303,7 @@ def _answer(row: Fields, file: str) -> Answer:
         test_patch=_text(row, "test_patch") or "",
         fail_to_pass=_tests(row, _FAIL_TO_PASS),
         pass_to_pass=_tests(row, _PASS_TO_PASS),
+        command=_command(row),
     )
 
 
@@ -330,6 +341,42 @@ def _text(row: Fields, name: str) -> str | None:
             return str(value)
         raise RecordError("The field is no text.", field=f"$.{name}", remedy="Export the row again.")
     return value
+
+
+_IMAGE_NAME = re.compile(
+    r"[A-Za-z0-9][\w.-]*(?::\d{1,5}(?=/))?(?:/[\w.-]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?", re.A
+)
+
+
+def is_image(name: str) -> bool:
+    """Whether this can name a docker image: no option, no path of a file, no blank."""
+    return len(name) <= 400 and _IMAGE_NAME.fullmatch(name) is not None
+
+
+def _image(value: Any) -> str | None:
+    return value if isinstance(value, str) and is_image(value) else None
+
+
+def _command(row: Fields) -> str:
+    """How a row says that its tests are run. A line of text wants the test files after it, as SWE-bench's harness does
+    it; a list is run as it is. What is neither says nothing: the user may."""
+    config = row.get("install_config")
+    if isinstance(config, str):
+        try:
+            config = msgspec.json.decode(config.encode("utf-8", "replace"))
+        except (msgspec.DecodeError, RecursionError):
+            config = None
+    own = config.get("test_cmd") if isinstance(config, dict) else None
+    for value in (own, row.get("test_cmd"), row.get("test_cmds"), row.get("test_command")):
+        if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+            text = "\n".join(value)
+        elif isinstance(value, str):
+            text = value.strip() if value == row.get("test_command") else f"{value.strip()} {{files}}"
+        else:
+            continue
+        if text.replace("{files}", "").strip() and len(text) <= _LONGEST_COMMAND and "\0" not in text:
+            return text
+    return ""
 
 
 def _tests(row: Fields, names: Iterable[str]) -> tuple[str, ...]:

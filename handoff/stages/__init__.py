@@ -51,6 +51,16 @@ def round_number(name: str) -> int:
     return int(name.removeprefix("r"))
 
 
+def is_embedded(repo: str | None) -> bool:
+    """Whether a repository is one of the embedded world."""
+    return str(repo or "").startswith("kata/")
+
+
 def is_executable(point: Mapping[str, Any]) -> bool:
-    """Can a successor be started from this point here? Only the embedded world has tests that run on any machine."""
-    return point["tree"] is not None and str(point["repo"] or "").startswith("kata/")
+    """Can any successor be started from this point here? Only the embedded world has tests that run on any machine."""
+    return point["tree"] is not None and is_embedded(point["repo"])
+
+
+def is_real(point: Mapping[str, Any]) -> bool:
+    """Can an agent be started from this point of a real repository: is the state known, as far as anything can be?"""
+    return point["tree"] is not None and bool(point["repo"]) and not is_embedded(point["repo"])

@@ -16,13 +16,15 @@ from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
 from handoff.kata.record import EXPERT
 from handoff.lake import Written
-from handoff.points import find_handoff_points, state_class
+from handoff.points import StateClass, find_handoff_points, state_class
 from handoff.project import Project
-from handoff.stages import inputs_of, is_executable
+from handoff.stages import inputs_of, is_executable, is_real
+from handoff.stages.judges import Judges, images_by_task, judging_version, surroundings_of
 from handoff.states.reader import StateReader, StoredStates
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
 from handoff.views import author_of, lacking, parse_view, preamble, render_view, view_row, views_at
+from handoff.workplace import Surroundings
 
 State = tuple[str, str, str]
 """(repository, base commit, tree)."""
@@ -35,7 +37,8 @@ def injected_handoffs(project: Project, shard: str) -> Written:
     run (docs/science.md §14) has points only before its leak, and its outcome counts for nothing: no gold, no plan.
     """
     upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "run_quality")]
-    inputs = inputs_of("injected_handoffs", project.lake, *upstream)
+    tested_by = judging_version(project, shard) if project.settings.test_states else None
+    inputs = inputs_of("injected_handoffs", project.lake, *upstream, settings=tested_by)
     if current := project.lake.current("injected_handoffs", inputs=inputs, shard=shard):
         return current
     rows = _point_rows(project, shard)
@@ -48,6 +51,8 @@ def injected_handoffs(project: Project, shard: str) -> Written:
     for row in tested:
         base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
         row["state_class"] = state_class(base=base, now=now)
+    if tested_by:
+        _classify(project, shard, [row for row in rows if is_real(row)])
     return project.lake.write("injected_handoffs", rows, inputs=inputs, shard=shard)
 
 
@@ -94,6 +99,18 @@ def _run_tests(project: Project, states: Sequence[State]) -> dict[State, tuple[i
     settings = project.settings
     counts = run_many(count_tests, states, data=project.root, sandbox=settings.sandbox, workers=settings.workers)
     return dict(zip(states, counts, strict=True))
+
+
+def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Fill in the class of states of real repositories, each distinct one tested once by its task's own tests."""
+    found: dict[tuple[State, str | None], StateClass | None] = {}
+    with Judges(project, shard) as judges:
+        for row in rows:
+            key = (_state(row, row["tree"]), row["task_id"])
+            if key not in found:
+                is_known = judges.knows(row["task_id"])
+                found[key] = judges.judge(*key[0][:2], row["task_id"], row["tree"]).state if is_known else None
+            row["state_class"] = found[key]
 
 
 def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
@@ -182,6 +199,7 @@ class Handoffs:
         self._states = States(project, shard)
         self._trajectories: dict[str, Trajectory] = {}
         self._evidence: dict[tuple[str, int], Evidence] = {}
+        self._images: Mapping[str, str] | None = None
 
     def __enter__(self) -> Handoffs:
         return self
@@ -207,6 +225,12 @@ class Handoffs:
     def repository(self, point: Mapping[str, Any]) -> Repository:
         """Where its trees are."""
         return self._states.repository(point["repo"])
+
+    def surroundings(self, point: Mapping[str, Any]) -> Surroundings:
+        """Where commands run at a point of a real repository."""
+        if self._images is None:
+            self._images = images_by_task(self._project, self._shard)
+        return surroundings_of(self._project, point["repo"], self._images.get(point["task_id"] or ""))
 
     def text(self, point: Mapping[str, Any], view: str) -> str:
         """The view block as rules render it. ``InputError``: no such view, or it cannot be had there."""

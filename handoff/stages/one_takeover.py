@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from handoff.endpoints import Client
 from handoff.errors import InputError
-from handoff.git.repositories import Repository
-from handoff.journal import Journal
 from handoff.project import Project
-from handoff.stages import is_executable
 from handoff.stages.handoffs import Handoffs, find_point
-from handoff.stages.takeovers import Job, Start, endpoint_of, make_job, run_on_endpoints
-from handoff.successors.openai import OpenAISuccessor
-from handoff.takeover import run_takeover
+from handoff.stages.takeovers import Start, endpoint_of, make_job, run_jobs
 from handoff.views import parse_view
-from handoff.workplace import open_workplace
 
 
 def one_takeover(project: Project, point_id: str, view: str, successor: str, seed: int) -> dict[str, Any]:
@@ -47,25 +38,5 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
             seed=seed,
         )
         job = make_job(project, handoffs, start, point, {}, {})
-        if not is_executable(point):
-            return _in_repository(job, handoffs.repository(point))
-    (row,) = run_on_endpoints(project, [job], None)
+    (row,) = run_jobs(project, [job], None)
     return row
-
-
-def _in_repository(job: Job, repository: Repository) -> dict[str, Any]:
-    """A takeover of a point of a real repository: nobody judges it, and what it destroyed is not known."""
-    assert job.endpoint is not None, "only successors on endpoints are started so"
-    place = job.data / "sandboxes" / job.takeover_id
-    with Client(job.endpoint) as client:
-        takeover = run_takeover(
-            takeover_id=job.takeover_id,
-            briefing=job.briefing,
-            successor=OpenAISuccessor(client, name=job.start.arm),
-            environment=lambda: open_workplace(repository, job.base_commit, job.tree, place),
-            budget=job.budget,
-            seed=job.start.seed,
-            question=job.question,
-            journal=Journal(job.data / "journal" / "takeovers", sync="paid"),
-        )
-    return {**takeover.columns(), **msgspec.structs.asdict(job.start), "destroyed_fixes": None}

@@ -4,12 +4,15 @@ The plan of a round is a function of its number and of each shard's split. The f
 collects the expert's takeovers on training points, each under two of the four views, and runs the yardsticks on test
 points. Later rounds evaluate the policies that the round before trained, on test points (which only report) and,
 for the arm that steers, on validation points, and collect takeovers on training points. Test points feed no choice.
-Successors on model endpoints run beside the policies on test points when the settings name them (``evaluate``).
+Successors on model endpoints run beside the policies on test points when the settings name them (``evaluate``), and
+they alone at points of real repositories: wherever the state is known and nothing says that it is solved already.
+Where a takeover acts and who judges it is in ``places.py``.
 """
 
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
@@ -19,7 +22,6 @@ from typing import Any
 import msgspec
 
 from handoff.coevolution import cell_name
-from handoff.diagnosis.fixes import destroyed_fixes
 from handoff.endpoints import Client, Endpoint
 from handoff.errors import InputError
 from handoff.identity import identify
@@ -32,9 +34,11 @@ from handoff.kata.threads import run_in_threads
 from handoff.kata.world import World
 from handoff.lake import Written
 from handoff.project import Project
-from handoff.stages import inputs_of, is_executable, round_name, round_number
+from handoff.stages import inputs_of, is_embedded, is_executable, is_real, round_name, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
+from handoff.stages.judges import judging_version
+from handoff.stages.places import KataPlace, Place, RealPlace
 from handoff.successors import Briefing, Question, Successor
 from handoff.successors.openai import OpenAISuccessor, digest_of
 from handoff.takeover import Budget, run_takeover, takeover_identity
@@ -82,10 +86,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None
     suffix: tuple[Step, ...]
     """The recorded continuation; only ``replay`` looks at it."""
-    endpoint: Endpoint | None
-    """For successors on one."""
+    named: str | None
+    """The successor's name in the settings; ``None`` for those of the embedded world."""
+    shard: str
+    task_id: str | None
+    """By which an instance names the task's tests."""
     budget: Budget
     data: Path
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it acts in the embedded world."""
+        return is_embedded(self.repo)
 
 
 def takeover_runs(
@@ -113,6 +125,7 @@ def takeover_runs(
     )
     if own.evaluate:
         settings += (own.dollar_budget, *((name, digest_of(endpoint_of(project, name))) for name in own.evaluate))
+        settings += tuple(filter(None, [judging_version(project, shard)]))
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
         return current
@@ -131,34 +144,39 @@ def _run(
 ) -> Iterator[dict[str, Any]]:
     lake = project.lake
     every = lake.rows("injected_handoffs", shard=shard)
+    own = project.settings
     points = {point["point_id"]: point for point in every if is_executable(point)}
-    if not points:
+    real = {point["point_id"]: point for point in every if own.evaluate and is_real(point) and point["split"] == "test"}
+    if not points and not real:
         return
-    chosen = choose_points(list(points.values()), project.settings.points_per_run, project.settings.seed)
+    chosen = choose_points(list(points.values()), own.points_per_run, own.seed)
+    meant = choose_points(list(real.values()), own.points_per_run, own.seed, unknown=True)
     views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
-    own = project.settings
-    starts = list(plan(round_number(round), chosen, views, variants, points, own.seed, tuple(own.evaluate)))
-    starts = runnable(starts, policies)
+    number = round_number(round)
+    starts = runnable(list(plan(number, chosen, views, variants, points, own.seed, tuple(own.evaluate))), policies)
+    starts += plan_real(number, meant, views, own.seed, own.evaluate)
+    points |= real
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
     with Handoffs(project, shard) as handoffs:
         handoffs.load(points[start.point_id]["trajectory_id"] for start in starts)
         recipes = {row["variant_id"]: row for row in variants}
         jobs = [make_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
-    yield from _rows(project, jobs, progress)
+    yield from run_jobs(project, jobs, progress)
 
 
-def _rows(project: Project, jobs: Sequence[Job], progress: Progress | None) -> Iterator[dict[str, Any]]:
-    """The row of each job, in order: those on endpoints on threads, which wait; then the others on processes."""
+def run_jobs(project: Project, jobs: Sequence[Job], progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """The row of each job, in order: those that the settings name on threads, which wait; then the others on
+    processes. A job need not come from a point of the lake."""
     settings = project.settings
-    calling = [job for job in jobs if job.endpoint is not None]
-    own = [job for job in jobs if job.endpoint is None]
+    calling = [job for job in jobs if job.named is not None]
+    own = [job for job in jobs if job.named is None]
 
     def shift(by: int) -> Progress | None:
         return None if progress is None else lambda done, _: progress(by + done, len(jobs))
 
-    called = iter(run_on_endpoints(project, calling, shift(0)))
+    called = iter(run_named(project, calling, shift(0)))
     acted = run_many(
         execute,
         own,
@@ -168,26 +186,35 @@ def _rows(project: Project, jobs: Sequence[Job], progress: Progress | None) -> I
         progress=shift(len(calling)),
     )
     for job in jobs:
-        yield next(acted) if job.endpoint is None else next(called)
+        yield next(acted) if job.named is None else next(called)
 
 
-def run_on_endpoints(project: Project, jobs: Sequence[Job], progress: Progress | None) -> list[dict[str, Any]]:
-    """The rows of jobs whose successors are on endpoints, as many at once as their endpoints allow together.
+def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) -> list[dict[str, Any]]:
+    """The rows of jobs whose successors the settings name, as many at once as their endpoints allow together.
 
-    The first error ends all; what was answered by then is in the journal.
+    The first error ends all; what was answered by then is in the journal. As many tests as there are ``workers`` run
+    at once.
     """
+    slots = threading.Semaphore(project.settings.workers)
     with ExitStack() as opened:
         clients: dict[str, Client] = {}
         for job in jobs:
-            if job.endpoint is not None and job.start.arm not in clients:
-                clients[job.start.arm] = opened.enter_context(Client(job.endpoint))
+            if job.named is not None and job.named not in clients:
+                clients[job.named] = opened.enter_context(Client(endpoint_of(project, job.named)))
 
         def stop() -> None:
             for client in clients.values():
                 client.halt("stopped, because another takeover could not go on; run again to go on from here")
 
+        def run(lab: KataLab, job: Job) -> dict[str, Any]:
+            client = clients[job.named or ""]
+            if job.is_embedded:
+                return execute(lab, job, client)
+            with RealPlace(project, job, slots) as place:
+                return run_at(place, job, OpenAISuccessor(client, name=job.start.arm))
+
         return run_in_threads(
-            lambda lab, job: execute(lab, job, clients[job.start.arm]),
+            run,
             jobs,
             data=project.root,
             sandbox=project.settings.sandbox,
@@ -197,23 +224,27 @@ def run_on_endpoints(project: Project, jobs: Sequence[Job], progress: Progress |
         )
 
 
-def choose_points(points: Sequence[Mapping[str, Any]], per_run: int, seed: int) -> list[Mapping[str, Any]]:
+def choose_points(
+    points: Sequence[Mapping[str, Any]], per_run: int, seed: int, *, unknown: bool = False
+) -> list[Mapping[str, Any]]:
     """At most ``per_run`` points of each recorded run, one a label, drawn by hash among unsolved states.
 
     Sorted by trajectory and h. The label that is served first goes round from run to run, so that all occur.
+    ``unknown``: also states of which nobody knows whether they are solved.
     """
+    fitting = {"needs_completion", "regressed", *([None] if unknown else [])}
     by_run: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
-        if point["state_class"] in ("needs_completion", "regressed"):
+        if point["state_class"] in fitting:
             by_run.setdefault(point["trajectory_id"], []).append(point)
     chosen: list[Mapping[str, Any]] = []
     for place, trajectory_id in enumerate(sorted(by_run)):
         own: dict[str, Mapping[str, Any]] = {}
         first = place % len(POINT_LABELS)
         for label in POINT_LABELS[first:] + POINT_LABELS[:first]:
-            fitting = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
-            if fitting and len(own) < per_run:
-                drawn = min(fitting, key=lambda p: identify("i", seed, label, p["point_id"]))
+            labelled = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
+            if labelled and len(own) < per_run:
+                drawn = min(labelled, key=lambda p: identify("i", seed, label, p["point_id"]))
                 own[drawn["point_id"]] = drawn
         chosen += own.values()
     return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
@@ -233,19 +264,11 @@ def plan(
     seed: int,
     evaluate: Sequence[str] = (),
 ) -> Iterator[Start]:
-    """Every start of a round in one shard, in a fixed order. ``evaluate``: successors on endpoints to run as well."""
+    """Every start of a round in one shard of the embedded world, in a fixed order. ``evaluate``: successors that the
+    settings name, to run as well."""
 
     def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
-        return Start(
-            point_id=point["point_id"],
-            view_id=views[point["point_id"], view],
-            variant_id=None,
-            view=view,
-            tier=tier,
-            purpose=purpose,
-            arm=arm,
-            seed=int(identify("k", seed, number, arm, point["point_id"], view)[2:10], 16),
-        )
+        return _start(number, views, seed, point, view, arm, purpose, tier)
 
     for place, point in enumerate(chosen):
         split = point["split"]
@@ -275,6 +298,42 @@ def plan(
             yield msgspec.structs.replace(plain, variant_id=row["variant_id"])
 
 
+def plan_real(
+    number: int,
+    chosen: Sequence[Mapping[str, Any]],
+    views: Mapping[tuple[str, str], str],
+    seed: int,
+    evaluate: Sequence[str],
+) -> Iterator[Start]:
+    """Every start of a round at points of real repositories: who the settings name, under the four views."""
+    for point in chosen if number > 0 else ():
+        for view in VIEWS:
+            for arm in evaluate:
+                yield _start(number, views, seed, point, view, arm, "evaluate")
+
+
+def _start(
+    number: int,
+    views: Mapping[tuple[str, str], str],
+    seed: int,
+    point: Mapping[str, Any],
+    view: str,
+    arm: str,
+    purpose: str,
+    tier: str | None = None,
+) -> Start:
+    return Start(
+        point_id=point["point_id"],
+        view_id=views[point["point_id"], view],
+        variant_id=None,
+        view=view,
+        tier=tier,
+        purpose=purpose,
+        arm=arm,
+        seed=int(identify("k", seed, number, arm, point["point_id"], view)[2:10], 16),
+    )
+
+
 def _cells(start: Start, labels: Sequence[str]) -> frozenset[str]:
     tier = start.tier or "none"
     return frozenset(cell_name(start.arm, start.view, label, tier) for label in ("all", *labels))
@@ -299,13 +358,16 @@ def make_job(
         prompt_tokens=settings.token_budget,
         dollars=settings.dollar_budget if endpoint is not None else None,
     )
+    place = "" if is_embedded(point["repo"]) else handoffs.surroundings(point).digest
     if endpoint is not None:
         digest = digest_of(endpoint)
     else:
         digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
     return Job(
         start=start,
-        takeover_id=takeover_identity(start.point_id, start.view_id, start.variant_id, digest, start.seed, budget),
+        takeover_id=takeover_identity(
+            start.point_id, start.view_id, start.variant_id, digest, start.seed, budget, place
+        ),
         policy=None if policy is None else policy["path"],
         repo=point["repo"],
         base_commit=point["base_commit"],
@@ -314,7 +376,9 @@ def make_job(
         briefing=briefing,
         question=question_of(point, handoffs, start.seed),
         suffix=handoffs.trajectory(point).steps[point["h"] :] if start.arm == "replay" else (),
-        endpoint=endpoint,
+        named=None if endpoint is None else start.arm,
+        shard=point["shard"],
+        task_id=point["task_id"],
         budget=budget,
         data=project.root,
     )
@@ -389,8 +453,9 @@ def _world(data: Path) -> World:
 
 
 def execute(lab: KataLab, job: Job, client: Client | None = None) -> dict[str, Any]:
-    """Carry out one start: the row of ``takeover_runs``. ``client``: of the job's endpoint, when it has one."""
-    task = _world(job.data).task(job.repo)
+    """Carry out one start in the embedded world: the row of ``takeover_runs``. ``client``: of the job's successor,
+    when it is on an endpoint."""
+    place = KataPlace(lab, job, _world(job.data))
     successor: Successor
     if client is not None:
         successor = OpenAISuccessor(client, name=job.start.arm)
@@ -398,31 +463,25 @@ def execute(lab: KataLab, job: Job, client: Client | None = None) -> dict[str, A
         successor = _roster(job.data).successor(
             job.start.arm,
             policy=job.policy,
-            task=task,
+            task=place.task,
             present=lambda: lab.files(job.tree),
             suffix=job.suffix,
             seed=job.start.seed,
         )
+    return run_at(place, job, successor)
+
+
+def run_at(place: Place, job: Job, successor: Successor) -> dict[str, Any]:
+    """The row of a job: its takeover, in ``place``, and what the judge there says of it."""
     takeover = run_takeover(
         takeover_id=job.takeover_id,
         briefing=job.briefing,
         successor=successor,
-        environment=lambda: lab.environment(job.repo, job.base_commit, job.tree),
+        environment=place.environment,
         budget=job.budget,
         seed=job.start.seed,
         question=job.question,
         # A policy's answers cost nothing to have again.
-        journal=Journal(job.data / "journal" / "takeovers", sync="never" if client is None else "paid"),
+        journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.named is None else "paid"),
     )
-    own = msgspec.structs.asdict(job.start)
-    removed = destroyed_fixes(
-        base=_bytes(lab.files(job.base_commit)),
-        reference={path: text.encode() for path, text in task.reference.items()},
-        at_h=_bytes(lab.files(job.tree)),
-        final=_bytes(lab.files(takeover.final_tree)),
-    )
-    return {**takeover.columns(), **own, "destroyed_fixes": int(removed.value or 0)}
-
-
-def _bytes(files: Mapping[str, str]) -> dict[str, bytes | None]:
-    return {path: text.encode("utf-8", "surrogateescape") for path, text in files.items()}
+    return {**takeover.columns(), **msgspec.structs.asdict(job.start), **place.judged(takeover)}

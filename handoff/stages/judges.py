@@ -1,0 +1,140 @@
+"""Who judges takeovers of real repositories: the tests of a run's task, as far as they are known and can run here.
+
+Answers are sealed by shard (``stages/instances.py``); how tests run is said by the settings (``[tests."owner/name"]``)
+or by the instance. Running them is in ``judging``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from handoff.adapters import values
+from handoff.errors import StateError
+from handoff.git.repository import Repository
+from handoff.identity import canonical_json, identify
+from handoff.instances.answers import load_answers
+from handoff.instances.reading import Answer, Instance, read_instances
+from handoff.judging.bench import Bench
+from handoff.judging.settings import programs_version, rule_for
+from handoff.judging.verdict import Judgement
+from handoff.project import Project
+from handoff.takeover import Takeover, Verdict
+from handoff.workplace import Surroundings
+
+UNKNOWN_TASK = "no instance file names the task's tests"
+
+
+class Judges:
+    """The judges of one shard. A context manager; for one thread, but ``slots`` may be shared by several."""
+
+    def __init__(self, project: Project, shard: str, slots: threading.Semaphore | None = None) -> None:
+        self._project = project
+        self._slots = slots
+        self._answers = answers_by_task(project, shard)
+        self._images = images_by_task(project, shard)
+        self._repositories = project.repositories(shard)
+        self._benches: dict[tuple[str, str, str], Bench] = {}
+
+    def __enter__(self) -> Judges:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._repositories.close()
+
+    def repository(self, repo: str) -> Repository:
+        """An open repository; closed with this object."""
+        return self._repositories.open(repo)
+
+    def surroundings(self, repo: str, task_id: str | None) -> Surroundings:
+        """Where commands of a task run."""
+        return surroundings_of(self._project, repo, self._images.get(task_id or ""))
+
+    def knows(self, task_id: str | None) -> bool:
+        """Whether an instance names the task's tests."""
+        answer = self._answers.get(task_id or "")
+        return answer is not None and bool(answer.fail_to_pass or answer.pass_to_pass)
+
+    def judge(self, repo: str, base_commit: str, task_id: str | None, tree: str) -> Judgement:
+        """The verdict of a task's tests on a state."""
+        bench = self._bench(repo, base_commit, task_id)
+        return Judgement(verdict=Verdict(solved=None), reason=UNKNOWN_TASK) if bench is None else bench.judge(tree)
+
+    def columns(
+        self, takeover: Takeover, repo: str, base_commit: str, task_id: str | None, tree: str
+    ) -> dict[str, Any]:
+        """The columns of ``takeover_runs`` that a judge fills. ``tree``: where the run began."""
+        try:
+            judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
+        except StateError as error:
+            judged = Judgement(verdict=Verdict(solved=None), reason=str(error))
+        bench = self._bench(repo, base_commit, task_id)
+        destroyed = None if bench is None else bench.destroyed(tree, takeover.final_tree).value
+        said = f"not judged: {judged.reason}" if judged.verdict.solved is None else judged.reason
+        return {
+            "solved": judged.verdict.solved,
+            "tests_passed": judged.verdict.passed,
+            "tests_total": judged.verdict.total,
+            "destroyed_fixes": None if destroyed is None else int(destroyed),
+            "note": "; ".join(part for part in (takeover.note, said) if part),
+        }
+
+    def _bench(self, repo: str, base_commit: str, task_id: str | None) -> Bench | None:
+        answer = self._answers.get(task_id or "")
+        if answer is None:
+            return None
+        key = (repo, base_commit, answer.instance_id)
+        if key not in self._benches:
+            self._benches[key] = Bench(
+                sealed=self._project.sealed,
+                repository=self.repository(repo),
+                base_commit=base_commit,
+                answer=answer,
+                rule=rule_for(self._project.settings.tests, repo),
+                surroundings=self.surroundings(repo, task_id),
+                slots=self._slots,
+            )
+        return self._benches[key]
+
+
+def surroundings_of(project: Project, repo: str, image: str | None) -> Surroundings:
+    """Where commands of a real repository run here. ``image``: what its instance names."""
+    rule = rule_for(project.settings.tests, repo)
+    if _chosen(project) == "docker":
+        return Surroundings(sandbox="docker", image=image or rule.image)
+    return Surroundings(programs=rule.programs)  # `host` is for the embedded world's code alone
+
+
+def answers_by_task(project: Project, shard: str) -> dict[str, Answer]:
+    """Task id, as runs name it → the sealed answer of its instance."""
+    found: dict[str, Answer] = {}
+    for id_, answer in load_answers(project.sealed, shard).items():
+        for name in (id_, values.task_of(id_) or id_):
+            found.setdefault(name, answer)
+    return found
+
+
+def images_by_task(project: Project, shard: str) -> Mapping[str, str]:
+    """Task id → the docker image that its instance names. Nothing is read where no image is used."""
+    files = project.instance_files(shard) if _chosen(project) == "docker" else []
+    by_id: Mapping[str, Instance] = read_instances(files).by_id if files else {}
+    return {id_: instance.image for id_, instance in by_id.items() if instance.image}
+
+
+def _chosen(project: Project) -> str:
+    return project.settings.sandbox
+
+
+def judging_version(project: Project, shard: str) -> str:
+    """A hash of all that decides verdicts in a shard beside the states: answers, settings, what programs there are."""
+    settings = project.settings
+    programs = [programs_version(rule.programs) for _, rule in sorted(settings.tests.items())]
+    answers = load_answers(project.sealed, shard)
+    if not answers:
+        return ""
+    said = [msgspec.to_builtins(settings.tests), settings.sandbox, programs, msgspec.to_builtins(answers)]
+    return identify("i", canonical_json(said))
