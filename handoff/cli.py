@@ -181,6 +181,10 @@ def ingest(
             "--rerun", help="Execute steps whose effect no text tells again, in a jail. Lasting: rerun_steps."
         ),
     ] = False,
+    test: Annotated[
+        bool,
+        typer.Option("--test", help="Run the tests of instances on the states of points. Lasting: test_states."),
+    ] = False,
     data: Data = None,
 ) -> None:
     """Read trajectory files, or with --branch a person's commits, into the lake: runs, states, points and views."""
@@ -194,8 +198,9 @@ def ingest(
     from handoff.states.branches import repository_name
 
     project = Project(data_folder(data))
-    if rerun:
-        project = Project(project.root, msgspec.structs.replace(project.settings, rerun_steps=True))
+    own = project.settings
+    asked = msgspec.structs.replace(own, rerun_steps=rerun or own.rerun_steps, test_states=test or own.test_states)
+    project = Project(project.root, asked)
     mapping = _pairs(repository or [])
     if branch:
         if len(paths) > 1:
@@ -377,16 +382,25 @@ def takeover(
     successor: Annotated[str, typer.Option(help=r"A NAME of \[successors.NAME] in handoff.toml.")],
     view: Annotated[str, typer.Option(help="What it is given, as for `handoff view`.")] = "structured",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run, sent to endpoints that take one.")] = 0,
+    sandbox: Annotated[
+        str | None, typer.Option(help="Where commands run: a value of the setting of this name.", show_default=False)
+    ] = None,
     data: Data = None,
 ) -> None:
     """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
-    from handoff.project import Project
+    from handoff.project import Project, with_sandbox
     from handoff.stages.one_takeover import one_takeover
     from handoff.terminal_takeover import print_takeover
 
     project = Project(data_folder(data))
+    if sandbox is not None:
+        project = with_sandbox(project, sandbox)
     _warn_about_sandbox(project)
-    print_takeover(one_takeover(project, point, view, successor, seed))
+    row = one_takeover(project, point, view, successor, seed)
+    print_takeover(row)
+    if row["status"] == "error":
+        complain(f"{successor} could not act: {row['note']}; see `handoff doctor`, then run the same command again")
+        raise typer.Exit(2)
 
 
 # -- results ------------------------------------------------------------------------------------

@@ -276,6 +276,16 @@ class Project:
         return {**kata, **self.settings.repositories, **self.shard(shard).repositories}
 
 
+def with_sandbox(project: Project, name: str) -> Project:
+    """The same project with commands run in another sandbox. ``InputError`` when there is none of that name."""
+    settings = msgspec.structs.asdict(project.settings)
+    try:
+        chosen = msgspec.convert({"sandbox": name}, Settings).sandbox
+    except msgspec.ValidationError as error:
+        raise InputError(f"no sandbox {name!r}: {error}") from error
+    return Project(project.root, Settings(**{**settings, "sandbox": chosen}))
+
+
 def _checked(shard: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", shard) is None:
         raise InputError(f"{shard!r} cannot name a shard; use letters, digits, '.', '_' and '-'")
