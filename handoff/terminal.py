@@ -482,7 +482,7 @@ def _takeovers(lines: Sequence[Any], name: str) -> None:
         if previous and line.view != previous:
             table.add_section()
         cells = [f"{cell.text}\n[dim]{cell.interval}[/dim]" for cell in line.cells]
-        counts = f"{line.n_runs} runs\n[dim]{line.n_tasks} tasks[/dim]"
+        counts = f"{line.runs} runs\n[dim]{line.n_tasks} tasks[/dim]"
         table.add_row(line.view if line.view != previous else "", escape(line.arm), *cells, counts)
         previous = line.view
     Console(highlight=False, width=max(out.width, TABLE_WIDTH)).print(table)

@@ -25,6 +25,7 @@ PAGES = [
     "docs/science.md",
     "docs/formats.md",
     "docs/endpoints.md",
+    "docs/tasks.md",
 ]
 
 
@@ -37,6 +38,11 @@ def test_successors_of_the_docs_can_run_under_their_budget() -> None:
     settings = msgspec.toml.decode(example, type=Settings)
     assert settings.dollar_budget is not None
     assert [name for name, endpoint in settings.successors.items() if endpoint.prices is None] == []
+
+
+def test_the_settings_of_the_tasks_page_can_be_read() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", read("docs/tasks.md"), re.DOTALL)
+    assert msgspec.toml.decode(example, type=Settings).tests["owner/name"].timeout_s == 900
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -62,6 +62,14 @@ def test_a_figure_without_a_value_is_a_dash_with_its_reason() -> None:
     assert (cell.text, cell.interval, cell.reason) == ("–", "", "no gold")
 
 
+def test_runs_that_nobody_judged_are_counted_beside_the_others() -> None:
+    (line,) = takeover_table([ROW, {**ROW, "metric": "solve_rate", "coverage": 0.75}])
+    assert (line.n_runs, line.not_judged, line.runs) == (40, 10, "40 (10 not judged)")
+    assert "40 (10 not judged)" in render_report(_report(lines=(line,)))
+    (judged,) = takeover_table([{**ROW, "metric": "solve_rate"}])
+    assert judged.runs == "40"
+
+
 def test_other_splits_and_disturbed_runs_are_not_in_the_main_table() -> None:
     assert takeover_table([{**ROW, "split": "train"}, {**ROW, "tier": "hard"}, {**ROW, "label": "error"}]) == ()
 

@@ -82,6 +82,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     n_points: int
     n_tasks: int
     cells: tuple[Cell, ...]
+    not_judged: int = 0
+    """Runs of which nobody knows whether they solved the task; they are in no solve rate."""
+
+    @property
+    def runs(self) -> str:
+        """The number of runs, and how many of them were not judged."""
+        return f"{self.n_runs} ({self.not_judged} not judged)" if self.not_judged else str(self.n_runs)
 
 
 def takeover_table(
@@ -103,9 +110,14 @@ def takeover_table(
                 n_points=max(row["n_points"] for row in measures.values()),
                 n_tasks=max(row["n_tasks"] for row in measures.values()),
                 cells=tuple(_cell(metric, decimals, measures.get(metric)) for metric, _, decimals in MEASURES),
+                not_judged=_without_value(measures.get("solve_rate")),
             )
         )
     return tuple(lines)
+
+
+def _without_value(row: Mapping[str, Any] | None) -> int:
+    return 0 if row is None else round(row["n_runs"] * (1 - row["coverage"]))
 
 
 def _cell(metric: str, decimals: int, row: Mapping[str, Any] | None) -> Cell:

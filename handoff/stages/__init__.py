@@ -24,7 +24,7 @@ CODE_VERSIONS: dict[str, str] = {
     "injected_handoffs": "5",
     "view_renderings": "2",
     "adversarial_variants": "1",
-    "takeover_runs": "2",
+    "takeover_runs": "3",
     "diagnostics": "1",
     "robustness": "1",
     "curated_training_set": "2",
@@ -62,5 +62,6 @@ def is_executable(point: Mapping[str, Any]) -> bool:
 
 
 def is_real(point: Mapping[str, Any]) -> bool:
-    """Can an agent be started from this point of a real repository: is the state known, as far as anything can be?"""
-    return point["tree"] is not None and bool(point["repo"]) and not is_embedded(point["repo"])
+    """Is this a point of a real repository whose state follows from the recording, so that a round starts from it?"""
+    is_known = point["tree"] is not None and bool(point["state_is_derived"])
+    return is_known and bool(point["repo"]) and not is_embedded(point["repo"])

@@ -36,6 +36,7 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_embedded, is_executable, is_real, round_name, round_number
 from handoff.stages.adversary import briefing_at
+from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.judges import judging_version
 from handoff.stages.places import KataPlace, Place, RealPlace
@@ -53,8 +54,6 @@ DISTURBED_ARMS = ("A", "E")
 """Who is run on disturbed points too."""
 MOST_THREADS = 32
 """Takeovers on endpoints at once in one process: each has a work tree and a shell."""
-POINT_LABELS = ("error", "intermediate", "milestone")
-"""Points that successors are started from carry one of these; one point a label and run."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +92,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """By which an instance names the task's tests."""
     budget: Budget
     data: Path
+    note_tokens: int = 0
+    """Spent on writing the view."""
 
     @property
     def is_embedded(self) -> bool:
@@ -222,32 +223,6 @@ def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) 
             progress=progress,
             stop=stop,
         )
-
-
-def choose_points(
-    points: Sequence[Mapping[str, Any]], per_run: int, seed: int, *, unknown: bool = False
-) -> list[Mapping[str, Any]]:
-    """At most ``per_run`` points of each recorded run, one a label, drawn by hash among unsolved states.
-
-    Sorted by trajectory and h. The label that is served first goes round from run to run, so that all occur.
-    ``unknown``: also states of which nobody knows whether they are solved.
-    """
-    fitting = {"needs_completion", "regressed", *([None] if unknown else [])}
-    by_run: dict[str, list[Mapping[str, Any]]] = {}
-    for point in points:
-        if point["state_class"] in fitting:
-            by_run.setdefault(point["trajectory_id"], []).append(point)
-    chosen: list[Mapping[str, Any]] = []
-    for place, trajectory_id in enumerate(sorted(by_run)):
-        own: dict[str, Mapping[str, Any]] = {}
-        first = place % len(POINT_LABELS)
-        for label in POINT_LABELS[first:] + POINT_LABELS[:first]:
-            labelled = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
-            if labelled and len(own) < per_run:
-                drawn = min(labelled, key=lambda p: identify("i", seed, label, p["point_id"]))
-                own[drawn["point_id"]] = drawn
-        chosen += own.values()
-    return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
 
 
 def runnable(starts: Sequence[Start], policies: Collection[str]) -> list[Start]:
@@ -483,5 +458,6 @@ def run_at(place: Place, job: Job, successor: Successor) -> dict[str, Any]:
         question=job.question,
         # A policy's answers cost nothing to have again.
         journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.named is None else "paid"),
+        note_tokens=job.note_tokens,
     )
     return {**takeover.columns(), **msgspec.structs.asdict(job.start), **place.judged(takeover)}

@@ -139,6 +139,43 @@ def test_the_patch_of_smith_is_the_planted_bug(tmp_path: Path) -> None:
     assert read_instances([file]).by_id[str(row["instance_id"])].base_commit is None
 
 
+@pytest.mark.parametrize(
+    ("fields", "command"),
+    [
+        ({"install_config": {"test_cmd": "pytest -rA"}}, "pytest -rA {files}"),
+        ({"install_config": json.dumps({"test_cmd": ["make", "make test"]})}, "make\nmake test"),
+        ({"test_cmds": ["pytest -rA"]}, "pytest -rA"),
+        ({"test_command": "npm test"}, "npm test"),
+        ({"test_cmd": "", "install_config": None}, ""),
+        ({"install_config": "[" * 9999, "test_cmd": ["a", 1], "test_command": "x\0y", "test_cmds": {"a": 1}}, ""),
+    ],
+)
+def test_how_tests_are_run_is_the_judges_to_know(tmp_path: Path, fields: dict[str, Any], command: str) -> None:
+    file = lines(tmp_path / "i.jsonl", {**ROW, **fields})
+    assert read_answers([file], {"o__pager-7"})["o__pager-7"].command == command
+    assert read_instances([file]).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("swebench/sweb.eval.x86_64.astropy_1776_astropy-12907:latest", True),
+        ("ghcr.io:443/o/Name@sha256:" + "a" * 64, True),
+        ("--privileged", False),
+        ("/bin/sh", False),
+        ("a b", False),
+        ("a\n", False),
+        ("", False),
+        (7, False),
+        ("x" * 500, False),
+    ],
+)
+def test_an_image_is_a_name_and_no_option(tmp_path: Path, name: Any, is_one: bool) -> None:
+    for field in ("image_name", "docker_image"):
+        found = read_instances([lines(tmp_path / "i.jsonl", {**ROW, field: name})]).by_id["o__pager-7"]
+        assert found.image == (name if is_one else None)
+
+
 def test_several_tries_of_an_instance_are_one_task(tmp_path: Path) -> None:
     """Runs carry the task's id without the number of the try (``values.task_of``), and so do rows."""
     read = read_instances([lines(tmp_path / "i.jsonl", {**ROW, "instance_id": "o__pager-7_3"})], {"o__pager-7"})

@@ -23,9 +23,10 @@ from handoff.kata.record import record
 from handoff.kata.world import generate
 from handoff.project import Project, Settings
 from handoff.stages import corpus, handoffs, is_executable, quality
+from handoff.stages.choosing import choose_points
 from handoff.stages.diagnosis import diagnostics
 from handoff.stages.one_takeover import one_takeover
-from handoff.stages.takeovers import LEARNED, choose_points, plan, takeover_runs
+from handoff.stages.takeovers import LEARNED, plan, takeover_runs
 from handoff.views import VIEWS
 from tests.states.histories import Made, make
 

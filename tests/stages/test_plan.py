@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from handoff.stages import inputs_of, is_executable, round_name, round_number
-from handoff.stages.takeovers import LEARNED, POINT_LABELS, choose_points, plan, runnable
+from handoff.stages.choosing import POINT_LABELS, choose_points
+from handoff.stages.takeovers import LEARNED, plan, runnable
 from handoff.views import VIEWS
 
 

@@ -1,0 +1,37 @@
+"""Which points of recorded runs successors are started from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handoff.identity import identify
+
+POINT_LABELS = ("error", "intermediate", "milestone")
+"""Points that successors are started from carry one of these; one point a label and run."""
+
+
+def choose_points(
+    points: Sequence[Mapping[str, Any]], per_run: int, seed: int, *, unknown: bool = False
+) -> list[Mapping[str, Any]]:
+    """At most ``per_run`` points of each recorded run, one a label, drawn by hash among unsolved states.
+
+    Sorted by trajectory and h. The label that is served first goes round from run to run, so that all occur.
+    ``unknown``: also states of which nobody knows whether they are solved.
+    """
+    fitting = {"needs_completion", "regressed", *([None] if unknown else [])}
+    by_run: dict[str, list[Mapping[str, Any]]] = {}
+    for point in points:
+        if point["state_class"] in fitting:
+            by_run.setdefault(point["trajectory_id"], []).append(point)
+    chosen: list[Mapping[str, Any]] = []
+    for place, trajectory_id in enumerate(sorted(by_run)):
+        own: dict[str, Mapping[str, Any]] = {}
+        first = place % len(POINT_LABELS)
+        for label in POINT_LABELS[first:] + POINT_LABELS[:first]:
+            labelled = [p for p in by_run[trajectory_id] if label in p["labels"] and p["point_id"] not in own]
+            if labelled and len(own) < per_run:
+                drawn = min(labelled, key=lambda p: identify("i", seed, label, p["point_id"]))
+                own[drawn["point_id"]] = drawn
+        chosen += own.values()
+    return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
