@@ -99,6 +99,15 @@ def did_not_happen(action: Action, observation: Observation) -> bool:
     )
 
 
+def may_have_begun(observation: Observation) -> bool:
+    """Whether a call that ended badly may have done a part of its work: no harness says that it did not run it."""
+    if observation.missing == "not_executed":
+        return False
+    head = observation.text[:_HEAD]
+    return _INTERRUPTED in head or _NOT_RUN_ANSWER.match(head) is None
+
+
+_INTERRUPTED = "[Request interrupted by user"
 _JOINTS = ("\n", "\\n", ";", "&", "|", "$(", "`")
 """What makes more than one command of a line, as text or in JSON."""
 _NOT_FOUND = re.compile(

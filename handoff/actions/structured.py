@@ -122,7 +122,7 @@ def _editor(name: str, values: Values, context: Context) -> Result:
         case "undo_edit":
             return _in_repository(path, name, Undo(path=path, dialect=dialect)), context
         case _:
-            return (Other(tool=name),), context
+            raise ValueError(command)
 
 
 def _viewed(path: str, lines: object) -> Operation:
@@ -369,3 +369,7 @@ TOOLS: dict[str, _Reader] = {
     **_named(_python, "execute_ipython_cell run_ipython python ipython run_python"),
     **_named(_windowed, "open goto scroll_up scroll_down set_cursors create insert edit"),
 }
+LOOKS = frozenset(name for name, reader in TOOLS.items() if reader in (_read, _search, _list)).union(
+    "open goto scroll_up scroll_down set_cursors".split()
+)
+"""Those that only look."""

@@ -26,7 +26,7 @@ from handoff.actions.operations import (
 from handoff.actions.paths import Context, is_outside, resolve, with_folder
 from handoff.actions.programs.call import listed
 from handoff.actions.programs.scripts import script_of
-from handoff.actions.structured import TOOLS, Values, decoded, is_true, optional, patched
+from handoff.actions.structured import LOOKS, TOOLS, Values, decoded, is_true, optional, patched
 from handoff.actions.windowed import split
 from handoff.trajectory import Action, Observation
 
@@ -157,10 +157,18 @@ def _of_values(name: str, values: Values, context: Context) -> Result:
         if reader is not None:
             return reader(name, values, context)
     except (KeyError, TypeError, ValueError):
-        return (Other(tool=name),), context
+        return _unread(name, is_view=values.get("command") == "view"), context
     if name in _SUBAGENTS and values.get("subagent_type") in _READING_AGENTS:
         return (Other(tool=name),), context
     return _other(name), context
+
+
+def _unread(name: str, *, is_view: bool = False) -> tuple[Operation, ...]:
+    """A call of a known tool whose arguments are not as they should be. An editor that took them may have edited."""
+    other = Other(tool=name)
+    if name in LOOKS or is_view:
+        return (other,)
+    return other, Opaque(reason=f"a call of {name} that cannot be read", is_possible=True)
 
 
 def _other(name: str) -> tuple[Operation, ...]:
@@ -175,7 +183,7 @@ def _other(name: str) -> tuple[Operation, ...]:
 def _shell(name: str, values: Values, context: Context) -> Result:
     line = command_line(name, values)
     if line is None:
-        return (Other(tool=name),), context
+        return _unread(name), context
     is_input = is_true(values.get("is_input"))
     if is_input or ("keystrokes" in values and not line.endswith("\n")):
         return _typed(name, line), context
@@ -267,7 +275,7 @@ def _rendered_editor(text: str, context: Context) -> Result:
     """``str_replace_editor str_replace /f --old_str '…' --new_str '…'`` as SWE-agent 1.x writes it."""
     parts = split(text)
     if parts is None or len(parts) < 3:
-        return (Other(tool="str_replace_editor"),), context
+        return _unread("str_replace_editor"), context
     values: dict[str, Any] = {"command": parts[1], "path": parts[2]}
     place = 3
     while place < len(parts):

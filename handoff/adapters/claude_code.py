@@ -437,7 +437,9 @@ class Session:
 
 def _shown(attached: Attachment) -> str:
     content = attached.content
-    parts = [attached.filename, attached.snippet]
+    is_edited = attached.type == "edited_text_file" and attached.filename
+    parts = [f"{attached.filename} was modified outside of this session." if is_edited else attached.filename]
+    parts.append(attached.snippet)
     if attached.blocking_error is not None:
         parts.append(attached.blocking_error.blocking_error)
     if isinstance(content, Shown):

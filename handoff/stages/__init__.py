@@ -17,8 +17,8 @@ from handoff.identity import identify
 from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
-    "raw_trajectories": "6",
-    "repository_states": "5",
+    "raw_trajectories": "7",
+    "repository_states": "6",
     "environment_facts": "1",
     "quality_signals": "1",
     "injected_handoffs": "5",

@@ -30,11 +30,13 @@ from handoff.actions import (
     did_not_happen,
     interpret,
 )
+from handoff.actions.outcomes import may_have_begun
 from handoff.actions.tools import shell_line
 from handoff.editors.editing import edited
 from handoff.editors.plain import Misfit, Unknowable
 from handoff.git.importer import FileState
 from handoff.git.repositories import Repository
+from handoff.states import rewrites
 from handoff.states.effects import EVERYTHING
 from handoff.states.proof import checkpoints
 from handoff.states.proof.verdict import OpaqueStep
@@ -45,13 +47,6 @@ from handoff.trajectory import Action, Observation, Step, Trajectory
 __all__ = ["NOT_TOLD", "Fact", "Gap", "Moment", "Pin", "Rerunner", "Walk"]
 
 _NO_OBSERVATION = Observation(missing="none")
-_REWROTE = re.compile(
-    r"^.{0,80}?\b(?:[Ff]ixed [1-9]\d* files?\b|[1-9]\d* files? reformatted\b|reformatted \S+|"
-    r"files were modified by this hook)",
-    re.M,
-)
-_REFORMATTED = re.compile(r"^reformatted (\S+)$", re.M)
-"""What formatters and hooks say when they rewrite files."""
 _LOOKING = (Read, Search, ListFiles)
 """Operations that leave files as they are."""
 NOT_TOLD = "nothing says whether this edit was carried out"
@@ -96,6 +91,8 @@ class Walk(Watching):
         self.late += late
         self._rerun = rerun
         self._rerun_at = rerun_at
+        if trajectory.continues is not None and not trajectory.copied_steps:
+            self._suspect(f"the session {trajectory.continues!r}, which this one goes on from,")
         for number, step in enumerate(trajectory.steps, 1):
             self._take(number, step)
         self._step = len(trajectory.steps)
@@ -104,10 +101,15 @@ class Walk(Watching):
 
     def _take(self, number: int, step: Step) -> None:
         self._step = number
+        steps = self.trajectory.steps
+        if number > 1 and steps[number - 2].boundary in ("resume", "commit"):
+            self._suspect("between two sittings, before this step,")
         before = dict(self.files.differing)
         for place, action in enumerate(step.actions):
             observation = step.observations[place] if place < len(step.observations) else _NO_OBSERVATION
             self._act(action, observation)
+        for message in step.after:
+            self._hear_of_changes(message.text)
         change = {}
         for path, state in self.files.differing.items():
             old = before[path] if path in before else self.files.base(path)
@@ -137,6 +139,7 @@ class Walk(Watching):
                 self._carry_out(operations)
             elif observation.missing != "not_executed":
                 self._touch(start, tuple(each for each in operations if not self._is_refusal_due(each)), None)
+                self._heed_begun(observation, operations)
             if happened and observation.missing == "none":
                 self._forget_changed(start, NOT_TOLD)
             if happened and _is_redacted(action):
@@ -158,6 +161,7 @@ class Walk(Watching):
             self._apply(pin)
         if happened:  # a refusal is no text of a file
             self._look(operations, observation, line)
+        self._hear_of_changes(observation.text)
 
     def _run_line(self, line: tuple[str, Context], operations: tuple[Operation, ...], observation: Observation) -> None:
         start = dict(self.files.differing)
@@ -170,7 +174,6 @@ class Walk(Watching):
                 self._programs.append((len(self.moments), self._step))
             if ran.suspicion is not None:
                 self._suspect(ran.suspicion)
-            self._heed_rewrites(observation, start)
         changing = [operation for operation in operations if changed_paths(operation)]
         self._touch(start, operations, changing[0] if len(changing) == 1 else None)
 
@@ -180,7 +183,6 @@ class Walk(Watching):
                 self._programs.append((len(self.moments), self._step))
             if isinstance(operation, Opaque) and operation.is_possible:
                 self._suspect(operation.reason)
-                self.opaque.append(OpaqueStep(self._step, operation.reason, ()))
             start = dict(self.files.differing)
             try:
                 self.effects.carry_out(operation)
@@ -188,20 +190,30 @@ class Walk(Watching):
                 self._misfit(misfit)
             self._touch(start, (operation,), operation)
 
+    def _heed_begun(self, observation: Observation, operations: tuple[Operation, ...]) -> None:
+        """A call of unknown effect that failed, or was stopped, may have done a part of it."""
+        for operation in operations:
+            if isinstance(operation, Opaque) and operation.is_possible and may_have_begun(observation):
+                self._suspect(f"{operation.reason}, which did not end well,")
+
+    def _hear_of_changes(self, text: str) -> None:
+        """A harness tells that someone else changed a file. When, it does not tell: after what shows it last."""
+        for named in rewrites.meanwhile(text):
+            place = self.inside(named)
+            if not place or self.effects.is_unknown(place):
+                continue
+            changed, shown = self.changed_at(place), self.shown_at(place)
+            since = max(shown + 1 if shown > changed else changed, 1)
+            moment = next((at for at, item in enumerate(self.moments, 1) if item.step >= since), len(self.moments))
+            reason = f"changed by someone else before the end of step {self._step}"
+            self._lose(Gap(moment, min(since, self._step), place, reason, is_certain=False))
+
     def _suspect(self, reason: str) -> None:
         """The step may have changed any file: what was proven of one no longer is."""
         self.suspicions.setdefault(self._step, reason)
+        self.opaque.append(OpaqueStep(self._step, reason, ()))
         for path in self.histories.paths():
             self.histories.doubt(path, self._step, len(self.moments))
-
-    def _heed_rewrites(self, observation: Observation, start: Mapping[str, FileState]) -> None:
-        """A program says itself that it rewrote files, whatever the command was."""
-        found = _REWROTE.search(observation.text)
-        if found is None or self.effects.unknown or self.files.differing.keys() != start.keys():
-            return
-        named = [place for text in _REFORMATTED.findall(observation.text) if (place := self.inside(text))]
-        known = tuple(place for place in named if self.files.get(place) is not None)
-        self.effects.forget(f"the program says: {found[0].strip()}", known or (".",))
 
     def _misfit(self, misfit: Misfit) -> None:
         path = str(misfit.args[1]) if len(misfit.args) > 1 else ""

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from handoff.actions import Install, Opaque, Run, Validate, changed_paths
 from handoff.actions.lines import interpret_line
-from handoff.actions.paths import Context
+from handoff.actions.paths import Context, resolve
 from handoff.editors.plain import Misfit
 from handoff.shell import commands
+from handoff.states import rewrites
 from handoff.states.effects import Effects, Snapshot
 from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
 from handoff.states.shell.control import Control, changed_since
@@ -64,7 +65,7 @@ def run_line(effects: Effects, line: str, context: Context, observation: Observa
         ways = _ways(effects, script, context, observation)
     except (Beyond, RecursionError):
         ran = _static(effects, line, context)
-        _hear(effects, line, ran, observation)
+        _hear(effects, line, context, ran, observation)
         return ran
     code = observation.exit_code
     fitting = [way for way in ways if code is None or code in _KILLED or way.status in (None, code == 0)]
@@ -90,25 +91,21 @@ def run_line(effects: Effects, line: str, context: Context, observation: Observa
         suspicions[0] if suspicions else None,
         any(way.ran.is_opaque for way in fitting),
     )
-    _hear(effects, line, ran, observation)
+    _hear(effects, line, context, ran, observation)
     effects.has_run_programs = effects.has_run_programs or ran.has_run_programs or bool(ran.suspicion)
     return ran
 
 
-_CHANGED = re.compile(
-    r"\bFixed [1-9]\d{0,6} (?:files?|errors?)\b|^[1-9]\d{0,6} files? (?:re)?formatted\b|^reformatted \S|"
-    r"\bFormatted [1-9]\d{0,6} files?\b|files were modified by this hook|\([1-9]\d{0,6} fixed\b",
-    re.M,
-)
-"""What formatters and hooks print when they have changed files."""
-
-
-def _hear(effects: Effects, line: str, ran: Ran, observation: Observation) -> None:
+def _hear(effects: Effects, line: str, context: Context, ran: Ran, observation: Observation) -> None:
     """A program that says that it changed files did so, whatever its name."""
     if ran.is_opaque or not (ran.has_run_programs or "commit" in line):
         return
-    if found := _CHANGED.search(observation.text):
-        effects.forget(f"the output says that files were changed: {found[0].strip()!r}", ())
+    said = rewrites.said(observation.text)
+    if said is not None:
+        places = [effects.files.locate(resolve(path, context)) for path in said.paths]
+        is_named = bool(places) and all(place and effects.files.exists(place) for place in places)
+        named = tuple(place for place in places if place) if is_named else ()
+        effects.forget(f"the output says that files were changed: {said.words!r}", named)
 
 
 def _ways(effects: Effects, script: Script, context: Context, observation: Observation) -> list[_Way]:

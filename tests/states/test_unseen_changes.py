@@ -1,0 +1,157 @@
+"""What may have changed files beside the recorded edits keeps a state from being verified, until something shows it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as with_fields
+
+from handoff.git.repositories import Repository
+from handoff.states.proof.verdict import Replay
+from handoff.states.replay import replay
+from handoff.trajectory import Action, Boundary, Message, Missing, Observation, Step
+from tests.states.conftest import FILES, bash, recording
+
+PAGER = FILES["src/pager.py"].decode()
+EDITED = PAGER.replace("items[-1]", "items[-2]")
+LOOK = bash("cat README.md", "A pager.\n")
+"""Something is shown whole, so that there is evidence at all."""
+SHOWN = bash("cat src/pager.py", EDITED)
+STATUS = bash("git status --short", " M src/pager.py\n")
+
+
+def call(
+    tool: str, text: str = "ok", *, error: bool | None = None, missing: Missing | None = None, **args: Any
+) -> Step:
+    return Step(
+        actions=(Action(tool=tool, arguments=json.dumps(args)),),
+        observations=(Observation(text=text, error=error, missing=missing),),
+    )
+
+
+EDIT = call(
+    "Edit",
+    "The file /testbed/src/pager.py has been updated.",
+    file_path="/testbed/src/pager.py",
+    old_string="items[-1]",
+    new_string="items[-2]",
+)
+
+
+def replayed(repository: Repository, base: str, *steps: Step, **fields: Any) -> Replay:
+    fields = {"format": "claude_code", "source": '{"cwd":"/testbed"}', **fields}
+    return replay(with_fields(recording(*steps, base=base), **fields), "t", repository)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        call("Task", "[Request interrupted by user for tool use]", error=True, prompt="x"),
+        call("Task", "API Error: overloaded", error=True, prompt="x"),
+        call("Task", "", missing="aborted", prompt="x"),
+        call("mcp__editor__rename", "timed out", error=True, name="x"),
+        call("refactor", "", missing="aborted", name="x"),
+    ],
+    ids=lambda step: step.actions[0].tool,
+)
+def test_a_call_of_unknown_effect_that_ended_badly_may_have_begun(
+    repository: Repository, base: str, step: Step
+) -> None:
+    found = replayed(repository, base, LOOK, step, LOOK)
+    assert found.statuses == ("verified", "verified", "partial", "partial")
+    assert found.is_derivable is False
+
+
+@pytest.mark.parametrize("said", ["<tool_use_error>no", "The user doesn't want to proceed with this tool use."])
+def test_a_call_that_the_harness_did_not_run_changed_nothing(repository: Repository, base: str, said: str) -> None:
+    found = replayed(repository, base, LOOK, call("Task", said, error=True, prompt="x"), LOOK)
+    assert found.status == "verified"
+    assert found.is_derivable
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        call("write_file", filepath="/testbed/src/pager.py", content="x"),
+        call("edit_file", target="src/pager.py", code_edit="x"),
+        call("apply_patch", foo="*** Begin Patch"),
+        call("str_replace_editor", command="rename", path="/testbed/src/pager.py"),
+        call("str_replace_editor", command="create", file_text="x"),
+        call("delete_file", name="src/pager.py"),
+        call("bash", cmdline="rm src/pager.py"),
+        call("bash"),
+    ],
+    ids=lambda step: step.actions[0].tool,
+)
+def test_a_call_of_an_editor_that_cannot_be_read_may_have_edited(repository: Repository, base: str, step: Step) -> None:
+    assert replayed(repository, base, LOOK, step, LOOK).status == "partial"
+
+
+def test_an_unreadable_look_and_a_refused_call_change_nothing(repository: Repository, base: str) -> None:
+    refused = call("write_file", "InputValidationError: path", error=True, filepath="x", content="x")
+    assert replayed(repository, base, LOOK, call("Read", name="x"), refused, LOOK).status == "verified"
+
+
+NOTE = "Note: /testbed/src/pager.py was modified, either by the user or by a linter. Take it into account."
+NOTES = {
+    "reminder": with_fields(bash("pwd", "/testbed\n"), after=(Message(role="harness", text=NOTE),)),
+    "in an answer": bash("pwd", f"/testbed\n<system-reminder>\n{NOTE}\n</system-reminder>"),
+    "attachment": with_fields(
+        bash("pwd", "/testbed\n"),
+        after=(Message(role="harness", text="/testbed/src/pager.py was modified outside of this session.\n1 x"),),
+    ),
+}
+
+
+@pytest.mark.parametrize("told", list(NOTES.values()), ids=list(NOTES))
+def test_a_file_that_someone_else_changed_is_not_known_until_it_is_shown(
+    repository: Repository, base: str, told: Step
+) -> None:
+    found = replayed(repository, base, EDIT, SHOWN, told, LOOK)
+    assert found.statuses == ("verified", "verified", "verified", "partial", "partial")
+    assert "src/pager.py" in found.reason
+    other = bash("cat src/pager.py", "rewritten\n")
+    found = replayed(repository, base, EDIT, SHOWN, told, other)
+    assert found.divergence is None
+    assert found.trees[-1] is not None
+    assert repository.read(found.trees[-1], "src/pager.py") == b"rewritten\n"
+
+
+def test_what_nothing_showed_since_its_edit_may_have_been_changed_right_then(repository: Repository, base: str) -> None:
+    found = replayed(repository, base, LOOK, EDIT, LOOK, NOTES["reminder"])
+    assert found.statuses[2:] == ("partial", "partial", "partial")
+
+
+def test_a_note_about_another_file_says_nothing(repository: Repository, base: str) -> None:
+    for path in ("/elsewhere/pager.py", "/testbed/../x", "/testbed/.git/config"):
+        told = with_fields(
+            LOOK, after=(Message(role="harness", text=f"Note: {path} was modified by the user or by a linter"),)
+        )
+        assert replayed(repository, base, EDIT, SHOWN, told, LOOK).status == "verified"
+
+
+@pytest.mark.parametrize("boundary", ["resume", "commit"])
+def test_between_two_sittings_anyone_may_have_edited(repository: Repository, base: str, boundary: Boundary) -> None:
+    last = with_fields(SHOWN, boundary=boundary)
+    assert replayed(repository, base, EDIT, last).status == "verified"
+    found = replayed(repository, base, EDIT, last, LOOK)
+    assert found.statuses == ("verified", "verified", "verified", "partial")
+
+
+def test_a_session_that_goes_on_from_another_began_in_a_tree_that_nobody_shows(
+    repository: Repository, base: str
+) -> None:
+    steps = (EDIT, SHOWN)
+    assert replayed(repository, base, *steps, session="b", continues="a").status == "partial"
+    assert replayed(repository, base, *steps, session="b", continues="a", copied_steps=1).status == "verified"
+
+
+def test_a_program_that_says_what_it_rewrote_leaves_only_that_unknown(repository: Repository, base: str) -> None:
+    told = bash("python -m tools", "reformatted src/pager.py\nAll done!\n1 file reformatted.\n")
+    found = replayed(repository, base, EDIT, SHOWN, told, LOOK)
+    assert found.status == "partial"
+    assert found.opaque[-1].paths == ("src/pager.py",)
+    listed = bash("cat /tmp/notes.txt", "reformatted src/pager.py\n")
+    assert replayed(repository, base, EDIT, SHOWN, listed).status == "verified", "a text is no program"
