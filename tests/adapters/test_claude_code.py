@@ -267,7 +267,11 @@ def test_text_that_the_client_attached_is_kept() -> None:
     session.put("attachment", attachment={"type": "file", "filename": "b.py", "content": shown})
     blocked = {"blockingError": "run the tests", "command": "check"}
     session.put("attachment", attachment={"type": "hook_blocking_error", "blockingError": blocked, "hookName": "Stop"})
-    assert [m.text for m in session.run().steps[0].after] == ["a.py was modified outside of this session.\n1\tx", "b.py\ny", "run the tests"]
+    assert [m.text for m in session.run().steps[0].after] == [
+        "a.py was modified outside of this session.\n1\tx",
+        "b.py\ny",
+        "run the tests",
+    ]
 
 
 # -- boundaries ------------------------------------------------------------------------------------
