@@ -370,6 +370,6 @@ TOOLS: dict[str, _Reader] = {
     **_named(_windowed, "open goto scroll_up scroll_down set_cursors create insert edit"),
 }
 LOOKS = frozenset(name for name, reader in TOOLS.items() if reader in (_read, _search, _list)).union(
-    "open goto scroll_up scroll_down set_cursors".split()
+    ["open", "goto", "scroll_up", "scroll_down", "set_cursors"]
 )
 """Those that only look."""
