@@ -403,6 +403,37 @@ def takeover(
         raise typer.Exit(2)
 
 
+@app.command(epilog="Example: [bold]handoff worst-point t_0c9d… --successor E --budget 120 --plot worst.svg[/bold]")
+def worst_point(
+    run: Annotated[str, typer.Argument(help="A trajectory id, or the beginning of one.")],
+    successor: Annotated[
+        str, typer.Option(help=r"A trained policy (A, B, E), `expert`, or a NAME of \[successors.NAME].")
+    ] = "E",
+    view: Annotated[str, typer.Option(help="What it is given, as for `handoff view`.")] = "repo",
+    budget: Annotated[int, typer.Option(min=1, help="Takeovers that choose. At least one a step.")] = 120,
+    round: Annotated[str | None, typer.Option(help="Round of the policy. Default: the newest.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the cost curve to this file, as SVG.")] = None,
+    data: Data = None,
+) -> None:
+    """Search the step of a run where a successor that takes over does worst. Run again, it costs nothing."""
+    from handoff.lake import write_file
+    from handoff.project import Project
+    from handoff.report.plots import cost_curve
+    from handoff.stages.worst_points import find_worst_point
+    from handoff.terminal_takeover import print_worst_point
+
+    project = Project(data_folder(data))
+    _warn_about_sandbox(project)
+    with progress() as report:
+        worst = find_worst_point(
+            project, run, arm=successor, view=view, budget=budget, round=round, progress=report("taking over")
+        )
+    print_worst_point(worst)
+    if plot is not None:
+        title = f"excess cost of taking over, by step ({worst.arm}, {worst.view})"
+        write_file(plot, cost_curve(title, worst.found.visited, worst.found.worst).encode())
+
+
 # -- results ------------------------------------------------------------------------------------
 
 

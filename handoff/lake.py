@@ -374,6 +374,30 @@ SCHEMAS: dict[str, pa.Schema] = {
         transcript=pa.string(),  # the successor's own steps, JSON of tuple[Step, ...]
         note=pa.string(),  # what could not be had, in words
     ),
+    # One step of a run whose worst point was searched, docs/science.md §10. Partition: round, shard.
+    "worst_points": _schema(
+        trajectory_id=pa.string(),
+        point_id=pa.string(),
+        h=pa.int32(),
+        n_steps=pa.int32(),
+        arm=pa.string(),
+        view=pa.string(),
+        cost=pa.float64(),  # mean excess cost (§9) of the runs that chose
+        low=pa.float64(),
+        high=pa.float64(),
+        n_runs=pa.int32(),
+        rounds=pa.int32(),  # times it was among those kept
+        surrogate=pa.float64(),
+        surrogate_kind=pa.string(),
+        is_worst=pa.bool_(),
+        is_near_worst=pa.bool_(),  # cannot be told from the worst
+        confirmed_cost=pa.float64(),  # by fresh runs; of the worst alone
+        confirmed_low=pa.float64(),
+        confirmed_high=pa.float64(),
+        search_runs=pa.int32(),  # takeovers that chose, of the whole search
+        uniform_runs=pa.int32(),  # what running every step as often as the worst would have taken
+        unsolvable=pa.list_(pa.int32()),  # steps of this run that the successor did not solve with the whole trace
+    ),
     # One run's measure. Partition: round, shard.
     "diagnostics": _schema(
         takeover_id=pa.string(),

@@ -1,14 +1,21 @@
-"""What ``handoff takeover`` prints. Text of models and of commands is hostile, and is made safe (``terminal.py``)."""
+"""What ``handoff takeover`` and ``handoff worst-point`` print.
+
+Text of models and of commands is hostile, and is made safe (``terminal.py``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from handoff.takeover import read_transcript
 from handoff.terminal import line, out, print_pairs, table
+
+if TYPE_CHECKING:
+    from handoff.adversary.search import Confirmation
+    from handoff.stages.worst_points import WorstPoint
 
 
 def print_takeover(row: Mapping[str, Any]) -> None:
@@ -45,3 +52,35 @@ def print_takeover(row: Mapping[str, Any]) -> None:
         ),
     ]
     print_pairs("", [*pairs, *([("note", row["note"])] if row["note"] else [])])
+
+
+def print_worst_point(worst: WorstPoint) -> None:
+    """One search: the cost curve as a table, and the worst step with what confirms it."""
+    found = worst.found
+    listed = table("step", "runs", "mean excess cost", "95 %", "guess", "", title="from the first step to the last")
+    for own in found.visited:
+        mark = "[red]worst[/red]" if own.point_id == found.worst else "near" if own.is_near_worst else ""
+        limits = "" if own.low is None or own.high is None else f"{own.low:.2f} … {own.high:.2f}"
+        guess = "" if own.surrogate is None else f"{own.surrogate:.2f}"
+        cost = "no value" if own.mean is None else f"{own.mean:.2f}"
+        listed.add_row(str(own.h), str(len(own.costs)), cost, limits, guess, mark)
+    out.print(listed)
+    winner = next((own for own in found.visited if own.point_id == found.worst), None)
+    again = found.confirmation
+    pairs = [
+        ("run", f"{worst.trajectory_id}, {worst.n_steps} steps"),
+        ("successor, view", f"{worst.arm}, {worst.view}"),
+        ("worst step", "none" if winner is None else f"{winner.h} ({winner.point_id})"),
+        ("confirmed by fresh runs", "no" if again is None else _confirmed(again, len(found.confirmed))),
+        ("takeovers", f"{found.runs} chose; running every step as often as the worst takes {found.uniform_runs}"),
+        ("solvable", f"{worst.trials} takeovers with the whole trace"),
+    ]
+    if worst.unsolvable:
+        pairs.append(("no candidates", f"never solved so: steps {', '.join(map(str, worst.unsolvable))}"))
+    print_pairs("", pairs)
+
+
+def _confirmed(again: Confirmation, n: int) -> str:
+    limits = again.confirmed_low, again.confirmed_high
+    between = "" if None in limits else f" ({limits[0]:.2f} … {limits[1]:.2f})"
+    return f"{again.confirmed_cost:.2f}{between}, {n} runs"

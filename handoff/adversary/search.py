@@ -68,6 +68,14 @@ class Visited(msgspec.Struct, frozen=True, kw_only=True):
     """Its cost cannot be told from the winner's."""
 
 
+class Confirmation(NamedTuple):
+    """An estimate of the winner's cost by runs that had no part in choosing it, with its 95 % interval."""
+
+    confirmed_cost: float
+    confirmed_low: float | None
+    confirmed_high: float | None
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one search."""
 
@@ -83,6 +91,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Costs of fresh runs of the winner. Their mean is honest; that of the runs that chose it is too high."""
     noise: float | None
     """Standard deviation of one run's cost at one point; ``None``: no point was run twice."""
+
+    @property
+    def confirmation(self) -> Confirmation | None:
+        """What the fresh runs say; ``None`` when there were none."""
+        n = len(self.confirmed)
+        if not n:
+            return None
+        mean = sum(self.confirmed) / n
+        if n < 2:
+            return Confirmation(mean, None, None)
+        half = float(scipy.stats.t.ppf(0.5 + LEVEL / 2, n - 1)) * float(np.std(self.confirmed, ddof=1)) / math.sqrt(n)
+        return Confirmation(mean, mean - half, mean + half)
 
 
 def find_worst(

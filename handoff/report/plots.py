@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 from xml.sax.saxutils import escape
 
 import msgspec
@@ -107,3 +108,66 @@ def share_chart(
         drawn.append(f'<text x="{begin + 6:.1f}" y="{y + 13}">{sum(sizes):,}</text>')
         y += row
     return _drawing(title, "".join(drawn), width, y + 10)
+
+
+class Place(Protocol):
+    """A value at a place, with its interval."""
+
+    @property
+    def point_id(self) -> str:
+        """Name."""
+        ...
+
+    @property
+    def h(self) -> int:
+        """Where it is on the axis."""
+        ...
+
+    @property
+    def mean(self) -> float | None:
+        """The value."""
+        ...
+
+    @property
+    def low(self) -> float | None:
+        """Of its interval."""
+        ...
+
+    @property
+    def high(self) -> float | None:
+        """Of its interval."""
+        ...
+
+
+def cost_curve(title: str, places: Sequence[Place], marked: str | None, *, width: int = 640) -> str:
+    """Values along the steps of a run, each with its 95 % interval; the one named ``marked`` in red."""
+    known = [place for place in places if place.mean is not None]
+    ends = [v for p in known for v in (p.mean, p.low, p.high) if v is not None]
+    low, high = (min([0.0, *ends]), max([0.0, *ends])) if ends else (0.0, 1.0)
+    span = high - low or 1.0
+    last = max([place.h for place in places] or [1])
+    left, right, top, height = 56, 16, 40, 220
+    across = (width - left - right) / max(1, last)
+
+    def x(h: int) -> float:
+        return left + h * across
+
+    def y(value: float) -> float:
+        return top + height * (1 - (value - low) / span)
+
+    drawn = [f'<path d="M{left} {y(0):.1f}H{width - right}" stroke="currentColor" opacity=".35"/>']
+    for value in (low, (low + high) / 2, high):
+        drawn.append(f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:,.2f}</text>')
+    for h in sorted({1, last // 2, last} - {0}):
+        drawn.append(f'<text x="{x(h):.1f}" y="{top + height + 18}" text-anchor="middle">step {h}</text>')
+    line = " ".join(f"{x(p.h):.1f},{y(p.mean):.1f}" for p in known if p.mean is not None)
+    drawn.append(f'<polyline points="{line}" fill="none" stroke="currentColor" opacity=".3"/>')
+    for place in known:
+        assert place.mean is not None
+        colour = "#d1495b" if place.point_id == marked else "#457b9d"
+        if place.low is not None and place.high is not None:
+            drawn.append(
+                f'<path d="M{x(place.h):.1f} {y(place.low):.1f}V{y(place.high):.1f}" stroke="{colour}" opacity=".45"/>'
+            )
+        drawn.append(f'<circle cx="{x(place.h):.1f}" cy="{y(place.mean):.1f}" r="3.5" fill="{colour}"/>')
+    return _drawing(title, "".join(drawn), width, top + height + 30)

@@ -218,6 +218,11 @@ class Handoffs:
         self.load([point["trajectory_id"]])
         return self._trajectories[point["trajectory_id"]]
 
+    @property
+    def states(self) -> States:
+        """The states of the shard's runs."""
+        return self._states
+
     def reader(self, point: Mapping[str, Any]) -> StateReader | None:
         """The states of that run."""
         return self._states.of(point["trajectory_id"], point["repo"])
