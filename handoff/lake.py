@@ -319,6 +319,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         tokenizer=pa.string(),
         text_sha256=pa.string(),
         written=pa.string(),  # stored only when a model wrote it; rule-written text is rendered on read
+        # Of views that a model wrote: what the endpoint counted, and what became of its claims (docs/science.md §3).
+        writing_prompt_tokens=pa.int64(),
+        writing_completion_tokens=pa.int64(),
+        writing_dollars=pa.float64(),
+        attempts=pa.int32(),  # answers that were read
+        claims=pa.int32(),
+        rejected_claims=pa.int32(),  # dropped
+        contradicted_claims=pa.int32(),  # sentences of a compaction that the record contradicts, and that stay
+        reason=pa.string(),  # why there is no text
     ),
     # One disturbed point. Partition: round, shard.
     "adversarial_variants": _schema(

@@ -143,9 +143,10 @@ def _view_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
                 h = point["h"]
                 evidence = gather_evidence(trajectory, h, reader)
                 for view in (*views_at(trajectory, h), *project.settings.further_views):
-                    is_there = not lacking(parse_view(view), trajectory, h, reader)
-                    text = render_view(view, trajectory, h, evidence, reader) if is_there else None
-                    yield view_row(point["point_id"], view, text, author=author_of(view, trajectory, h))
+                    reason = lacking(parse_view(view), trajectory, h, reader)
+                    text = None if reason else render_view(view, trajectory, h, evidence, reader)
+                    author = author_of(view, trajectory, h)
+                    yield view_row(point["point_id"], view, text, author=author, reason=reason)
 
 
 class States:

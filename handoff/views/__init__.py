@@ -10,9 +10,9 @@
     window.py      the last N steps of the trace
     diff.py        what was changed, as git shows it
     diet.py        the trace without its waste
+    compaction.py  a summary written at a compaction
     interfaces.py  the names of all of them
-
-``compact_pre`` and ``compact_suf`` are summaries at a compaction; written by rule they are the prose of ``summary``.
+    written.py     those that a model writes
 
 ``render_view`` is pure: the same trajectory, h and evidence give the same text. It sees no step after h, no
 outcome and no fact of the source file (the *leak boundary*; ``tests/views/test_leak_boundary.py``). Gathering
@@ -33,7 +33,7 @@ from handoff.identity import identify
 from handoff.states.reader import StateReader
 from handoff.tokens import TOKENIZER, count_tokens
 from handoff.trajectory import Trajectory
-from handoff.views import diet, diff, recorded, repo, structured, summary, trace, window
+from handoff.views import compaction, diet, diff, recorded, repo, structured, summary, trace, window
 from handoff.views.interfaces import KINDS, LONGEST_WINDOW, Interface, parse_view
 
 __all__ = [
@@ -65,6 +65,18 @@ ALL_VIEWS = (*VIEWS, RECORDED)
 
 RULES = "extractive"
 """The author of a summary or note that rules wrote."""
+
+_OF_WRITERS = (
+    "writing_prompt_tokens",
+    "writing_completion_tokens",
+    "writing_dollars",
+    "attempts",
+    "claims",
+    "rejected_claims",
+    "contradicted_claims",
+    "reason",
+)
+"""Columns of a view that a model wrote."""
 
 _PREAMBLE = (
     "You are taking over a software task that {somebody} began. The repository is in the state in which {they} left "
@@ -109,10 +121,15 @@ def render_view(
             return diet.render(trajectory, h)
         case "diff":
             return diff.render(states.diff(h) if states is not None else "", predecessor_of(trajectory, h))
-        case "summary" | "structured" | "compact_pre" | "compact_suf":
-            if evidence is None:
-                raise InputError(f"the {view} view is written from an evidence record, and none was given")
-            return structured.render(evidence) if wanted.kind == "structured" else summary.render(evidence)
+    if evidence is None:
+        raise InputError(f"the {view} view is written from an evidence record, and none was given")
+    match wanted.kind:
+        case "summary":
+            return summary.render(evidence)
+        case "structured":
+            return structured.render(evidence)
+        case "compact_pre" | "compact_suf":
+            return compaction.render(evidence)
 
 
 def lacking(view: Interface, trajectory: Trajectory, h: int, states: StateReader | None) -> str:
@@ -144,12 +161,13 @@ def view_row(
     *,
     author: str | None = None,
     writing_tokens: int = 0,
+    reason: str = "",
 ) -> dict[str, Any]:
-    """One row of ``view_renderings``.
+    """One row of ``view_renderings``; what only a model's writing tells is null (``written.py``).
 
     ``author``: who wrote ``text``; ``None`` for rules. Only a text that a model wrote for this view is stored, with
     its SHA-256: that of ``recorded`` is in the recording. ``text=None`` says that the view could not be had: the row
-    then has no count.
+    then has no count, and ``reason`` says why.
     """
     by_model = author is not None and author != RULES and view != RECORDED
     if not by_model and view != RECORDED:
@@ -165,6 +183,8 @@ def view_row(
         "tokenizer": TOKENIZER,
         "text_sha256": digest if by_model else None,
         "written": text if by_model else None,
+        **dict.fromkeys(_OF_WRITERS),
+        "reason": reason or None,
     }
 
 

@@ -90,14 +90,24 @@ def write_structured(evidence: Evidence) -> str:
         risks.append(f"{facts.more_failed} further attempts failed [steps 1–{facts.h}]")
     if facts.is_stale:
         risks.append(f"The last validation is older than the last change [{facts.validation_cite}]")
+    done, begun = (changes, []) if facts.is_settled else ([], changes)
+    return lay_out_note((done, begun, todo, decisions, risks), evidence)
+
+
+def lay_out_note(lists: Sequence[Sequence[str]], evidence: Evidence) -> str:
+    """A note of five lists (done, in progress, to do, key decisions, risks) and the rule block. Ends with a newline.
+
+    Items are one line each, and safe to print. The rule block is read off the evidence, whoever wrote the lists.
+    """
     sections = (
-        ("Done", changes if facts.is_settled else [], "NONE OBSERVED: no change was followed by a passing validation"),
-        ("In progress", [] if facts.is_settled else changes, "NONE OBSERVED"),
-        ("To do", todo, "UNKNOWN: no failure is open and no intention was stated"),
-        ("Key decisions", decisions, "NONE OBSERVED"),
-        ("Risks", risks, "NONE OBSERVED"),
+        ("Done", "NONE OBSERVED: no change was followed by a passing validation"),
+        ("In progress", "NONE OBSERVED"),
+        ("To do", "UNKNOWN: no failure is open and no intention was stated"),
+        ("Key decisions", "NONE OBSERVED"),
+        ("Risks", "NONE OBSERVED"),
     )
-    return "\n\n".join([*(_section(name, items, none) for name, items, none in sections), _rule_block(facts)]) + "\n"
+    parts = [_section(name, items, none) for (name, none), items in zip(sections, lists, strict=True)]
+    return "\n\n".join([*parts, _rule_block(_facts(evidence))]) + "\n"
 
 
 # -- prose --------------------------------------------------------------------------------------
@@ -214,28 +224,28 @@ def _facts(evidence: Evidence) -> _Facts:
     failing = last.failing if last is not None else ()
     intentions = evidence.intentions[-_MOST_INTENTIONS:]
     newest = intentions[-1].step if intentions else 0
-    quoted = [(_quote(i.text), _cite((i.step,)), i.step) for i in intentions]
+    quoted = [(_quote(i.text), cite((i.step,)), i.step) for i in intentions]
     return _Facts(
         h=evidence.h,
         predecessor="agent" if evidence.predecessor == "agent" else "person's work",
-        changed=tuple((_name(c.path), c.status, _cite(c.steps)) for c in evidence.changed[:_MOST_FILES]),
+        changed=tuple((_name(c.path), c.status, cite(c.steps)) for c in evidence.changed[:_MOST_FILES]),
         more_changed=max(len(evidence.changed) - _MOST_FILES, 0),
         is_settled=outcome == "passed" and not is_stale,
         validation=_validation(evidence),
-        validation_cite=_cite((last.step,)) if last is not None else "",
+        validation_cite=cite((last.step,)) if last is not None else "",
         outcome=outcome,
         is_stale=is_stale,
         failing=tuple(_name(test) for test in failing[:_MOST_TESTS]),
         more_failing=max(len(failing) - _MOST_TESTS, 0),
-        reads=tuple((_name(r.path), _cite((r.step,))) for r in evidence.reads[-_MOST_FILES:]),
+        reads=tuple((_name(r.path), cite((r.step,))) for r in evidence.reads[-_MOST_FILES:]),
         more_reads=max(len(evidence.reads) - _MOST_FILES, 0),
-        failed=tuple((_quote(f.text), _cite((f.step,))) for f in evidence.failed_attempts[-_MOST_FAILURES:]),
+        failed=tuple((_quote(f.text), cite((f.step,))) for f in evidence.failed_attempts[-_MOST_FAILURES:]),
         more_failed=max(len(evidence.failed_attempts) - _MOST_FAILURES, 0),
-        reverted=tuple((_name(r.path), _cite(r.steps)) for r in evidence.reverted[-_MOST_REVERTED:]),
+        reverted=tuple((_name(r.path), cite(r.steps)) for r in evidence.reverted[-_MOST_REVERTED:]),
         decided=tuple((text, cite) for text, cite, step in quoted if step != newest),
         planned=tuple((text, cite) for text, cite, step in quoted if step == newest),
-        open=tuple((_quote(f.text), _cite((f.step,))) for f in evidence.open_failures[-_MOST_FAILURES:]),
-        commands=tuple((_quote(c.text), _cite((c.step,))) for c in evidence.commands[-_MOST_COMMANDS:]),
+        open=tuple((_quote(f.text), cite((f.step,))) for f in evidence.open_failures[-_MOST_FAILURES:]),
+        commands=tuple((_quote(c.text), cite((c.step,))) for c in evidence.commands[-_MOST_COMMANDS:]),
         more_commands=max(len(evidence.commands) - _MOST_COMMANDS, 0),
     )
 
@@ -251,9 +261,11 @@ def _validation(evidence: Evidence) -> str:
     return f"{_quote(last.command)}, {verdict}" + (f" ({', '.join(counts)})" if counts else "")
 
 
-def _cite(steps: Sequence[int]) -> str:
-    """``step 4``, ``steps 4, 9`` or, when there are many, the first and the last with an ellipsis."""
+def cite(steps: Sequence[int]) -> str:
+    """Steps in words: ``step 4``, ``steps 4, 9`` or, when there are many, the first and the last with an ellipsis."""
     unique = sorted(set(steps))
+    if not unique:
+        return "no step shows it"
     if len(unique) == 1:
         return f"step {unique[0]}"
     if len(unique) > 4:

@@ -1,0 +1,63 @@
+"""Views that a model writes: which writer is asked for which, and the row that records it (``docs/science.md §3``).
+
+Nothing here knows a project: the ledger of answers is opened by the caller (``stages/writing.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from handoff.endpoints import Client
+from handoff.errors import InputError
+from handoff.evidence import Evidence
+from handoff.trajectory import Trajectory
+from handoff.views import compaction, parse_view, structured, summary, trace, view_row
+from handoff.writers.model import Opened, Written, write_compaction, write_from_evidence
+
+
+def write_view(
+    view: str, trajectory: Trajectory, h: int, evidence: Evidence, client: Client, opened: Opened, seed: int
+) -> Written:
+    """One view as the model behind ``client`` writes it, with its heading. What was answered before is not asked again.
+
+    ``opened``: opens the ledger of a name; ``seed``: sent to endpoints that take one. ``InputError``: nobody writes
+    that view. Errors of the endpoint as ``Client.ask``.
+    """
+    match parse_view(view).kind:
+        case "structured":
+            written = write_from_evidence("structured", evidence, client, opened, seed)
+            header = structured.HEADER
+        case "summary":
+            written = write_from_evidence("summary", evidence, client, opened, seed)
+            header = summary.HEADER
+        case "compact_pre" | "compact_suf" as kind:
+            written = write_compaction(kind, evidence, trace.render(trajectory, h), client, opened, seed)
+            header = compaction.HEADER
+        case _:
+            raise InputError(
+                f"no model writes the {view} view; it writes summary, structured, compact_pre, compact_suf"
+            )
+    if written.text is None:
+        return written
+    text = header.format(predecessor=evidence.predecessor) + written.text
+    return msgspec.structs.replace(written, text=text)
+
+
+def written_row(point_id: str, view: str, written: Written) -> dict[str, Any]:
+    """The row of ``view_renderings`` of a view that a model wrote, or could not write."""
+    row = view_row(
+        point_id, parse_view(view).name, written.text, author=written.author, writing_tokens=written.writing_tokens
+    )
+    row.update(
+        writing_prompt_tokens=written.prompt_tokens,
+        writing_completion_tokens=written.completion_tokens,
+        writing_dollars=written.dollars,
+        attempts=written.attempts,
+        claims=written.claims,
+        rejected_claims=written.rejected_claims,
+        contradicted_claims=written.contradicted_claims,
+        reason=written.reason or None,
+    )
+    return row

@@ -1,0 +1,149 @@
+"""Claims held against the evidence record: planted contradictions are caught, true sentences are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handoff.evidence import LastValidation, Said
+from handoff.writers.claims import Claim
+from handoff.writers.verify import Known, find_contradictions, find_faults
+from tests.writers.records import FAILED, PASSED, STALE, record
+
+UNKNOWN = LastValidation(
+    command="make check", step=8, outcome=None, passed=None, failed=None, failing=(), is_stale=False
+)
+OPEN = (Said(text="python -m pytest tests/test_other.py", step=4),)
+
+
+def faults(text: str, last: LastValidation | None = PASSED, section: str = "in_progress", **parts: object) -> str:
+    claim = Claim(section=section, text=text, steps=(4,))
+    return "; ".join(find_faults("structured", claim, Known(record(last, **parts))))
+
+
+@pytest.mark.parametrize(
+    ("text", "last", "section", "wanted"),
+    [
+        # a file that is as it was
+        ("Changed src/cache.py to keep pages.", PASSED, "in_progress", "was taken back"),
+        ("Modified tests/test_pager.py.", PASSED, "in_progress", "tests/test_pager.py was not changed"),
+        ("The check in `test_pager.py` was updated.", PASSED, "risks", "was not changed"),
+        ("tests/test_pager.py has been rewritten.", PASSED, "in_progress", "was not changed"),
+        ("src/pager.py and tests/test_pager.py were changed.", PASSED, "in_progress", "tests/test_pager.py was not"),
+        ("Fixed src/pager.py, tests/test_pager.py and the docs.", PASSED, "in_progress", "tests/test_pager.py was not"),
+        ("Added a case to tests/test_pager.py", PASSED, "key_decisions", "was not changed"),
+        ("We read README.md, then edited README.md.", PASSED, "in_progress", "README.md was not changed"),
+        # done, while the last validation failed or is stale
+        ("Changed src/pager.py to round up.", FAILED, "done", "step 8) failed"),
+        ("Changed src/pager.py to round up.", STALE, "done", "older than the last change"),
+        ("The rounding in src/pager.py is fixed.", FAILED, "in_progress", "something is done (fixed)"),
+        ("The pager is now working.", FAILED, "risks", "something is done (working)"),
+        ("Resolved the issue.", STALE, "key_decisions", "something is done (resolved)"),
+        # passing
+        ("All tests pass.", FAILED, "in_progress", "the last validation (step 8) failed"),
+        ("The whole suite passed.", FAILED, "done", "failed"),
+        ("test_last_page passes now.", FAILED, "in_progress", "test_last_page passes, and it failed"),
+        ("tests/test_pager.py passes.", FAILED, "in_progress", "failed when last seen"),
+        ("test_last_page no longer fails.", FAILED, "in_progress", "failed when last seen"),
+        ("The tests pass.", STALE, "in_progress", "say that it is stale"),
+        ("The tests pass.", None, "in_progress", "no validation with a known outcome"),
+        ("The build succeeded.", UNKNOWN, "in_progress", "no validation with a known outcome"),
+        ("The fix makes all tests pass.", FAILED, "in_progress", "failed"),
+        # failing
+        ("The tests are still failing.", PASSED, "to_do", "the last validation (step 8) passed"),
+        ("pytest fails.", PASSED, "risks", "passed"),
+        # names
+        ("Look at src/ghost.py.", PASSED, "to_do", "src/ghost.py is not in the record"),
+        ("Run `tests/test_ghost.py::test_all`.", PASSED, "to_do", "is not in the record"),
+        ("test_ghost covers it.", PASSED, "risks", "test_ghost is not in the record"),
+        ("See other/pager.py.", PASSED, "risks", "other/pager.py is not in the record"),
+    ],
+)
+def test_a_planted_contradiction_is_caught(text: str, last: LastValidation | None, section: str, wanted: str) -> None:
+    assert wanted in faults(text, last, section)
+
+
+@pytest.mark.parametrize(
+    ("text", "last", "section"),
+    [
+        ("Changed src/pager.py to round up.", PASSED, "done"),
+        ("Changed src/pager.py after reading tests/test_pager.py and src/cache.py.", FAILED, "in_progress"),
+        ("`pager.py` was changed so that it rounds up.", FAILED, "in_progress"),
+        ("Added a guard in ./src/pager.py, like the one in src/cache.py.", FAILED, "in_progress"),
+        ("tests/test_pager.py was read, not changed.", PASSED, "key_decisions"),
+        ("tests/test_pager.py has not been updated.", PASSED, "risks"),
+        ("tests/test_pager.py needs to be updated.", PASSED, "to_do"),
+        ("Extend tests/test_pager.py.", PASSED, "to_do"),
+        ("The edit of src/cache.py was reverted, so src/cache.py was changed for nothing.", PASSED, "key_decisions"),
+        ("Took back the changed src/cache.py.", FAILED, "done"),
+        ("The last page is not fixed.", FAILED, "in_progress"),
+        ("Make test_last_page pass.", FAILED, "to_do"),
+        ("test_last_page fails.", FAILED, "risks"),
+        ("3 passed and 1 failed in the last run.", FAILED, "risks"),
+        ("The tests passed before the last change, and that is stale.", STALE, "risks"),
+        ("All tests pass.", PASSED, "done"),
+        ("Tests should pass once the rounding is right.", FAILED, "to_do"),
+        ("It is not known whether the tests pass.", None, "to_do"),
+        ("It passes the page number to the cache.", FAILED, "key_decisions"),
+        ("Located the cause of the lost page.", FAILED, "done"),
+        ("Run python repro.py again; read README.md.", PASSED, "to_do"),
+        ("Version 1.2.3 and e.g. read/write or and/or are no files.", PASSED, "risks"),
+        ("Use a fixed page size.", FAILED, "key_decisions"),
+    ],
+)
+def test_a_true_sentence_is_left_alone(text: str, last: LastValidation | None, section: str) -> None:
+    assert faults(text, last, section) == ""
+
+
+def test_a_claim_cites_steps_of_the_run() -> None:
+    known = Known(record())
+    for steps, wanted in (((), "cites no step"), ((0,), "cites step 0"), ((3, 10), "cites step 10"), ((9,), "")):
+        found = find_faults("structured", Claim(section="risks", text="It may mislead.", steps=steps), known)
+        assert wanted in "; ".join(found) and bool(found) == bool(wanted)
+
+
+def test_a_claim_that_is_no_sentence_any_more_is_refused() -> None:
+    assert "more than 40 words" in faults("word " * 41)
+    assert faults("word " * 40) == ""
+
+
+def test_a_failure_that_is_still_open_is_known() -> None:
+    """The last validation passed, and it was another one."""
+    assert "failed when last seen" in faults("tests/test_other.py passes.", open_failures=OPEN)
+    assert faults("tests/test_other.py fails.", open_failures=OPEN) == ""
+
+
+def test_what_only_a_fuller_record_knows_is_no_contradiction() -> None:
+    """The writer of a compaction saw the trace: names and citations are not asked of it."""
+    known = Known(record(FAILED))
+    assert find_contradictions("See src/ghost.py. It may help.", known) == ()
+    assert find_contradictions("Done: see src/ghost.py. All tests pass!", known) != ()
+
+
+WORDS = "changed was src/pager.py test_x passes not to . , ; ` ../ :: fails".split()  # noqa: SIM905
+
+
+@given(
+    st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join),
+    st.sampled_from(["done", "risks", "sentences"]),
+    st.sampled_from([PASSED, FAILED, STALE, None]),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_judged_and_names_outside_the_record_never_pass(
+    text: str, section: str, last: LastValidation | None
+) -> None:
+    known = Known(record(last))
+    find_faults("structured", Claim(section=section, text=text, steps=(1,)), known)
+    planted = f"{text}\nsrc/planted_ghost.py"
+    assert any(
+        "planted_ghost" in fault
+        for fault in find_faults("summary", Claim(section=section, text=planted, steps=(1,)), known)
+    )
+
+
+def test_long_hostile_texts_are_judged_in_linear_time() -> None:
+    for text in ("." * 60_000, "a/" * 30_000, "a." * 30_000, "test_" * 12_000, "``" * 30_000, "changed " * 8_000):
+        known = Known(record(task=text))
+        assert known.has_file("src/pager.py")
+        find_contradictions(text[:5_000], known)
