@@ -87,6 +87,10 @@ Branches = Annotated[
         "--branch", help="Read the commits of this branch of a local git repository as a run.", show_default=False
     ),
 ]
+Writer = Annotated[
+    str,
+    typer.Option(help=r"Let a model write the view: a NAME of \[successors.NAME] in handoff.toml.", show_default=False),
+]
 Base = Annotated[
     str | None,
     typer.Option("--base", help="With --branch: where the work began. Default: the main branch.", show_default=False),
@@ -364,13 +368,21 @@ def view(
             "there is one."
         ),
     ] = "structured",
+    writer: Writer = "",
     data: Data = None,
 ) -> None:
-    """Print exactly what a successor gets at one handoff point under one view."""
+    """Print exactly what a successor gets at one handoff point under one view. Of a model's view, written once, it also
+    says what the writing took; asked for again, it costs nothing."""
     from handoff.project import Project
-    from handoff.stages.handoffs import read_briefing
+    from handoff.stages.handoffs import read_briefing, read_written
+    from handoff.terminal_takeover import print_writing
 
-    briefing = read_briefing(Project(data_folder(data)), point, view)
+    project = Project(data_folder(data))
+    if writer:
+        briefing, row = read_written(project, point, view, writer)
+        print_writing(row)
+    else:
+        briefing = read_briefing(project, point, view)
     for message in briefing.messages():
         out.print(f"[bold]── {message.role} ──[/bold]")
         out.print(shown(message.text, limit=None), markup=False, soft_wrap=True)
@@ -385,6 +397,7 @@ def takeover(
     sandbox: Annotated[
         str | None, typer.Option(help="Where commands run: a value of the setting of this name.", show_default=False)
     ] = None,
+    writer: Writer = "",
     data: Data = None,
 ) -> None:
     """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
@@ -396,7 +409,7 @@ def takeover(
     if sandbox is not None:
         project = with_sandbox(project, sandbox)
     _warn_about_sandbox(project)
-    row = one_takeover(project, point, view, successor, seed)
+    row = one_takeover(project, point, view, successor, seed, writer)
     print_takeover(row)
     if row["status"] == "error":
         complain(f"{successor} could not act: {row['note']}; see `handoff doctor`, then run the same command again")

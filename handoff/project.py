@@ -6,7 +6,7 @@ A project is one folder (``data/`` beside the code unless told otherwise)::
     lake/       the tables (lake.py)
     git/        bare repositories (mirrors); rebuilt states are written into them
     branches/   git branches that were read as runs, one file a shard
-    journal/    what successors answered, before it was used
+    journal/    what successors and writers answered, before it was used
     policies/   trained weights          exports/    training files by round
     reports/    HTML by round            sandboxes/  scratch of running takeovers
     sealed/     what only the judge and the oracle may read
@@ -74,6 +74,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     views: tuple[str, ...] = ()
     """Further views of every point, beside the four: ``window:N``, ``diff``, ``diet``, ``compact_pre``, ``compact_suf``
     (``views/interfaces.py``)."""
+    writer: str = ""
+    """Which of ``successors`` writes the ``summary`` and ``structured`` views, and compactions that ``views`` names, at
+    the points at which a round starts those of ``evaluate``; beside what rules write. Empty: only rules write."""
     points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
     record_limit: _Positive = RECORD_LIMIT
@@ -104,6 +107,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in self.evaluate:
             if name not in self.successors:
                 raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
+        if self.writer and not isinstance(self.successors.get(self.writer), Endpoint):
+            raise InputError(f"writer names {self.writer!r}; describe that endpoint under [successors.{self.writer}]")
         for name in self.views:
             parse_view(name)
 

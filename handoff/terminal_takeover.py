@@ -84,3 +84,26 @@ def _confirmed(again: Confirmation, n: int) -> str:
     limits = again.confirmed_low, again.confirmed_high
     between = "" if None in limits else f" ({limits[0]:.2f} … {limits[1]:.2f})"
     return f"{again.confirmed_cost:.2f}{between}, {n} runs"
+
+
+def print_writing(row: Mapping[str, Any]) -> None:
+    """What a model's writing of one view took, and what became of its claims; a row of ``view_renderings``."""
+    counted = (row["writing_prompt_tokens"], row["writing_completion_tokens"])
+    if row["claims"] is None:
+        claims = f"not verified; {row['contradicted_claims']} sentences contradict the recording"
+    else:
+        claims = (
+            f"{row['claims']}, of which {row['rejected_claims']} are left out: the recording does not bear them out"
+        )
+    pairs = [
+        ("view, author", f"{row['view']}, {row['author']}"),
+        ("answers", str(row["attempts"])),
+        ("claims", claims),
+        ("writing tokens", f"{row['writing_tokens']} ({row['tokenizer']})"),
+        (
+            "as the endpoint counts",
+            "it did not say" if None in counted else f"{counted[0]} prompt, {counted[1]} completion",
+        ),
+        ("cost", "unknown" if row["writing_dollars"] is None else f"${row['writing_dollars']:.4f}"),
+    ]
+    print_pairs("", pairs)

@@ -16,7 +16,9 @@ LENGTHS = Summary(
     title="median tokens of a view",
     sql="""
         SELECT view, author, count(*) AS views, median(tokens) AS tokens, max(tokens) AS longest,
-               any_value(tokenizer) AS tokenizer
+               any_value(tokenizer) AS tokenizer,
+               sum(writing_tokens) AS writing_tokens, sum(rejected_claims) AS rejected_claims,
+               count(*) FILTER (WHERE tokens IS NULL) AS without_text
         FROM rows GROUP BY view, author ORDER BY view, author NULLS FIRST
     """,
     label="view",
@@ -37,10 +39,11 @@ def view_renderings(
     the recording itself handed over there.
 
     A row holds the recipe, author, length and hash of the text. Text written by rule is rendered again on
-    reading; text written by a model is stored as it was written. Nothing from after the point is in any view.
+    reading; text written by a model (setting `writer`) is stored as it was written, with what its writing took. Nothing
+    from after the point is in any view.
     """
     from handoff.stages import handoffs
 
-    opened = project.open(repositories)
+    opened = project.open(repositories, writer)
     written = handoffs.view_renderings(opened, context.partition_key)
-    return materialized(opened, written, LENGTHS, writer=writer.author)
+    return materialized(opened, written, LENGTHS, writer=opened.settings.writer or "extractive")

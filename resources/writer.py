@@ -1,20 +1,15 @@
 """Who writes summaries and structured notes."""
 
-from dagster import ConfigurableResource
-from pydantic import Field, field_validator
+from pydantic import Field
+
+from resources.overrides import Overrides
 
 
-class WriterResource(ConfigurableResource):  # type: ignore[type-arg]
-    """The author of the views that someone has to write."""
+class WriterResource(Overrides):
+    """The author of the views that someone has to write, beside the rules."""
 
-    author: str = Field(
-        default="extractive",
-        description="extractive: assembled by rule from what the predecessor observed; no model, no network.",
+    writer: str | None = Field(
+        default=None,
+        description="A NAME of [successors.NAME] in handoff.toml, instead of its `writer`. Empty there and here: only "
+        "rules write, with no model and no network.",
     )
-
-    @field_validator("author")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name != "extractive":
-            raise ValueError(f"no writer {name!r}; the one there is writes by rule: extractive")
-        return name

@@ -22,7 +22,7 @@ CODE_VERSIONS: dict[str, str] = {
     "environment_facts": "1",
     "quality_signals": "1",
     "injected_handoffs": "5",
-    "view_renderings": "2",
+    "view_renderings": "3",
     "adversarial_variants": "1",
     "takeover_runs": "3",
     "diagnostics": "1",

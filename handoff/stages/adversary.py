@@ -62,9 +62,9 @@ def adversarial_variants(project: Project, round: str, shard: str) -> Written:
     return project.lake.write("adversarial_variants", rows, inputs=inputs, round=round, shard=shard)
 
 
-def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str) -> Scene:
-    """One point under one view, as a disturbance sees it."""
-    briefing = handoffs.briefing(point, view)
+def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str, view_id: str = "") -> Scene:
+    """One point under one view, as a disturbance sees it; ``view_id`` as for ``Handoffs.text``."""
+    briefing = handoffs.briefing(point, view, view_id)
     reader = handoffs.reader(point)
     paths = reader.changed(point["h"]) if reader is not None else ()
     return Scene(
@@ -77,13 +77,16 @@ def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str) -> Scene:
 
 
 def briefing_at(
-    handoffs: Handoffs, point: Mapping[str, Any], view: str, variant: Mapping[str, Any] | None
+    handoffs: Handoffs, point: Mapping[str, Any], view: str, variant: Mapping[str, Any] | None, view_id: str = ""
 ) -> tuple[Briefing, str]:
-    """(what a successor is told, the tree it starts from) at a point, disturbed when a variant's row is given."""
-    briefing = handoffs.briefing(point, view)
+    """(what a successor is told, the tree it starts from) at a point, disturbed when a variant's row is given.
+
+    ``view_id`` says who wrote the view (``Handoffs.text``).
+    """
+    briefing = handoffs.briefing(point, view, view_id)
     if variant is None:
         return briefing, point["tree"]
-    after = apply_recipes(scene_of(handoffs, point, view), read_recipes(variant["parameters"]))
+    after = apply_recipes(scene_of(handoffs, point, view, view_id), read_recipes(variant["parameters"]))
     return msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text), variant["tree"]
 
 

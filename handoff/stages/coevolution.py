@@ -27,7 +27,7 @@ from handoff.report.tables import VIEWS, Line, contrast_table, count_by, takeove
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.diagnosis import evaluated
-from handoff.stages.handoffs import Handoffs
+from handoff.stages.handoffs import Handoffs, is_by_rule
 from handoff.stages.takeovers import execute, trial_jobs
 from handoff.takeover import read_transcript
 
@@ -319,12 +319,10 @@ def _handoffs(project: Project) -> Iterator[Handoff]:
             continue
         point = min(fitting, key=lambda p: p["point_id"])
         shown.add(point["point_id"])
-        tokens = {
-            row["view"]: row["tokens"]
-            for row in project.lake.rows(
-                "view_renderings", ["view", "tokens"], pc.field("point_id") == point["point_id"]
-            )
-        }
+        rows = project.lake.rows(
+            "view_renderings", ["view", "tokens", "attempts"], pc.field("point_id") == point["point_id"]
+        )
+        tokens = {row["view"]: row["tokens"] for row in rows if is_by_rule(row)}
         with Handoffs(project, point["shard"]) as handoffs:
             yield Handoff(
                 point_id=point["point_id"],

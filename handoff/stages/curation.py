@@ -122,7 +122,7 @@ class _Workshop:
         head = self._table(run["shard"], "raw_trajectories", "trajectory_id")[point["trajectory_id"]]
         return Episode(
             origin=Origin.of(head, point, view, run),
-            briefing=briefing_at(handoffs, point, run["view"], self._variant(run))[0],
+            briefing=briefing_at(handoffs, point, run["view"], self._variant(run), run["view_id"])[0],
             steps=read_transcript(run["transcript"]),
             solved=run["solved"],
             diagnosis=measures,

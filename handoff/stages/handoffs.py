@@ -9,22 +9,27 @@ import msgspec
 import pyarrow.compute as pc
 
 from handoff import corpus
+from handoff.endpoints import Client
 from handoff.errors import InputError
 from handoff.evidence import Evidence, gather_evidence
 from handoff.git.repositories import Repository
 from handoff.kata.lab import KataLab
-from handoff.kata.pool import run_many
+from handoff.kata.pool import Progress, run_many
 from handoff.kata.record import EXPERT
 from handoff.lake import Written
 from handoff.points import StateClass, find_handoff_points, state_class
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, is_real
+from handoff.stages.choosing import choose_points
 from handoff.stages.judges import Judges, images_by_task, judging_version, surroundings_of
+from handoff.stages.writing import Commission, write_all, write_one, writer_of
 from handoff.states.reader import StateReader, StoredStates
 from handoff.successors import Briefing
 from handoff.trajectory import Trajectory
 from handoff.views import author_of, lacking, parse_view, preamble, render_view, view_row, views_at
+from handoff.views.written import written_row
 from handoff.workplace import Surroundings
+from handoff.writers.model import VERSION as WRITER_VERSION
 
 State = tuple[str, str, str]
 """(repository, base commit, tree)."""
@@ -118,35 +123,75 @@ def count_tests(lab: KataLab, state: State) -> tuple[int, int]:
     return lab.test(*state)
 
 
-def view_renderings(project: Project, shard: str) -> Written:
+def view_renderings(project: Project, shard: str, progress: Progress | None = None) -> Written:
     """Render the views of every point once, and keep their recipes and tokens: the four, ``recorded`` where
     something was handed over, and those that the settings name (``views``).
 
-    Rule-written text is not stored: it is rendered again on read, byte for byte.
+    Rule-written text is not stored: it is rendered again on read, byte for byte. Where the settings name a ``writer``,
+    its summaries and notes of points at which named successors are started come after them, as rows of their own.
     """
+    own = project.settings
     upstream = [(table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "injected_handoffs")]
-    further = project.settings.further_views
-    inputs = inputs_of("view_renderings", project.lake, *upstream, settings=further or None)
+    settings: tuple[object, ...] = own.further_views
+    if own.writer:
+        settings += (writer_of(project, own.writer).digest, WRITER_VERSION, own.points_per_run, own.seed)
+    inputs = inputs_of("view_renderings", project.lake, *upstream, settings=settings or None)
     if current := project.lake.current("view_renderings", inputs=inputs, shard=shard):
         return current
-    return project.lake.write("view_renderings", _view_rows(project, shard), inputs=inputs, shard=shard)
+    return project.lake.write("view_renderings", _view_rows(project, shard, progress), inputs=inputs, shard=shard)
 
 
-def _view_rows(project: Project, shard: str) -> Iterator[dict[str, Any]]:
+def _view_rows(project: Project, shard: str, progress: Progress | None) -> Iterator[dict[str, Any]]:
     points: dict[str, list[dict[str, Any]]] = {}
-    for row in project.lake.rows("injected_handoffs", ["point_id", "trajectory_id", "h"], shard=shard):
+    for row in project.lake.rows("injected_handoffs", shard=shard):
         points.setdefault(row["trajectory_id"], []).append(row)
+    chosen = _to_write(project, [point for own in points.values() for point in own])
+    views = [view for view in ("summary", "structured", *project.settings.further_views) if parse_view(view).is_written]
+    commissions: list[Commission] = []
     with States(project, shard) as states:
         for id_, trajectory in corpus.trajectories(project.lake, shard, points):
             reader = states.of(id_, trajectory.repo)
             for point in points[id_]:
-                h = point["h"]
+                h, point_id = point["h"], point["point_id"]
                 evidence = gather_evidence(trajectory, h, reader)
                 for view in (*views_at(trajectory, h), *project.settings.further_views):
                     reason = lacking(parse_view(view), trajectory, h, reader)
                     text = None if reason else render_view(view, trajectory, h, evidence, reader)
-                    author = author_of(view, trajectory, h)
-                    yield view_row(point["point_id"], view, text, author=author, reason=reason)
+                    yield view_row(point_id, view, text, author=author_of(view, trajectory, h), reason=reason)
+                if point_id in chosen:
+                    commissions += [
+                        Commission(point_id=point_id, view=view, trajectory=trajectory, h=h, evidence=evidence)
+                        for view in views
+                    ]
+    if commissions:
+        with Client(writer_of(project, project.settings.writer)) as client:
+            for commission, written in zip(commissions, write_all(project, commissions, client, progress), strict=True):
+                yield written_row(commission.point_id, commission.view, written)
+
+
+def _to_write(project: Project, points: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Points that a model writes for: those at which a round starts successors that the settings name."""
+    own = project.settings
+    if not own.writer:
+        return frozenset()
+    embedded = choose_points([point for point in points if is_executable(point)], own.points_per_run, own.seed)
+    real = [point for point in points if is_real(point) and point["split"] == "test"]
+    chosen = [*embedded, *choose_points(real, own.points_per_run, own.seed, unknown=True)]
+    return frozenset(point["point_id"] for point in chosen if point["split"] == "test")
+
+
+def is_by_rule(row: Mapping[str, Any]) -> bool:
+    """Whether a row of ``view_renderings`` tells of a view that rules rendered, or that the recording holds."""
+    return row["attempts"] is None
+
+
+def view_ids(rows: Iterable[Mapping[str, Any]], *, by_rule: bool = True) -> dict[tuple[str, str], str]:
+    """(point, view) → ``view_id`` of the views that can be had: those of rules, or those that a model wrote."""
+    return {
+        (row["point_id"], row["view"]): row["view_id"]
+        for row in rows
+        if is_by_rule(row) == by_rule and row["tokens"] is not None
+    }
 
 
 class States:
@@ -201,6 +246,8 @@ class Handoffs:
         self._trajectories: dict[str, Trajectory] = {}
         self._evidence: dict[tuple[str, int], Evidence] = {}
         self._images: Mapping[str, str] | None = None
+        self._by_models: dict[str, dict[str, Any]] = {}
+        self._has_read = False
 
     def __enter__(self) -> Handoffs:
         return self
@@ -238,26 +285,65 @@ class Handoffs:
             self._images = images_by_task(self._project, self._shard)
         return surroundings_of(self._project, point["repo"], self._images.get(point["task_id"] or ""))
 
-    def text(self, point: Mapping[str, Any], view: str) -> str:
-        """The view block as rules render it. ``InputError``: no such view, or it cannot be had there."""
+    def evidence(self, point: Mapping[str, Any]) -> Evidence:
+        """The evidence record at a point."""
         key = (point["trajectory_id"], point["h"])
-        trajectory = self.trajectory(point)
-        if parse_view(view).is_written and key not in self._evidence:
-            self._evidence[key] = gather_evidence(trajectory, point["h"], self.reader(point))
-        return render_view(view, trajectory, point["h"], self._evidence.get(key), self.reader(point))
+        if key not in self._evidence:
+            self._evidence[key] = gather_evidence(self.trajectory(point), point["h"], self.reader(point))
+        return self._evidence[key]
+
+    def text(self, point: Mapping[str, Any], view: str, view_id: str = "") -> str:
+        """The view block: the one that a model wrote when ``view_id`` names that, else as rules render it.
+
+        ``InputError``: no such view, or it cannot be had there.
+        """
+        stored = self._stored(view_id)
+        if stored is not None:
+            if stored["written"] is None:
+                problem = f"{stored['author']} could not write the {view} view: {stored['reason']}"
+                raise InputError(f"{problem}; choose another writer, or none")
+            return str(stored["written"])
+        evidence = self.evidence(point) if parse_view(view).is_written else None
+        return render_view(view, self.trajectory(point), point["h"], evidence, self.reader(point))
 
     def row(self, point: Mapping[str, Any], view: str) -> dict[str, Any]:
         """The row of ``view_renderings`` that rules give, whether the table has it or not."""
         author = author_of(view, self.trajectory(point), point["h"])
         return view_row(point["point_id"], view, self.text(point, view), author=author)
 
-    def briefing(self, point: Mapping[str, Any], view: str) -> Briefing:
-        """What a successor is told at a point under a view."""
+    def written(self, point: Mapping[str, Any], view: str, client: Client) -> dict[str, Any]:
+        """The row of a view that the model behind ``client`` writes, now or read from the journal. ``text`` and
+        ``briefing`` know its ``view_id`` from now on. Errors as ``writing.write_one``."""
+        trajectory, evidence = self.trajectory(point), self.evidence(point)
+        written = write_one(self._project, view, trajectory, point["h"], evidence, client)
+        row = written_row(point["point_id"], view, written)
+        self._stored(row["view_id"])
+        self._by_models[row["view_id"]] = row
+        return row
+
+    def note_tokens(self, view_id: str) -> int:
+        """Tokens spent on writing a view; none for rules."""
+        stored = self._stored(view_id)
+        return 0 if stored is None else int(stored["writing_tokens"])
+
+    def _stored(self, view_id: str) -> dict[str, Any] | None:
+        if not view_id:
+            return None
+        if not self._has_read:
+            self._has_read = True
+            rows = self._project.lake.rows(
+                "view_renderings", where=pc.is_valid(pc.field("attempts")), shard=self._shard
+            )
+            self._by_models.update((row["view_id"], row) for row in rows)
+        return self._by_models.get(view_id)
+
+    def briefing(self, point: Mapping[str, Any], view: str, view_id: str = "") -> Briefing:
+        """What a successor is told at a point under a view; ``view_id`` as for ``text``."""
         trajectory = self.trajectory(point)
         return Briefing(
             task=trajectory.task,
             view=view,
-            view_text=self.text(point, view),
+            view_text=self.text(point, view, view_id),
             preamble=preamble(trajectory, point["h"]),
             tools=trajectory.tools or "[]",
         )
@@ -269,6 +355,16 @@ def read_briefing(project: Project, point_id: str, view: str) -> Briefing:
     point = find_point(project, point_id)
     with Handoffs(project, point["shard"]) as handoffs:
         return handoffs.briefing(point, view)
+
+
+def read_written(project: Project, point_id: str, view: str, writer: str) -> tuple[Briefing, dict[str, Any]]:
+    """(briefing, row) of one view that a model writes, now or read from the journal. ``InputError``: as
+    ``read_briefing``, no such writer, or no text could be had of it."""
+    view = parse_view(view).name
+    point = find_point(project, point_id)
+    with Handoffs(project, point["shard"]) as handoffs, Client(writer_of(project, writer)) as client:
+        row = handoffs.written(point, view, client)
+        return handoffs.briefing(point, view, row["view_id"]), row
 
 
 def find_point(project: Project, point_id: str) -> dict[str, Any]:

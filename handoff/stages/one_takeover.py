@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from handoff.endpoints import Client
 from handoff.errors import InputError
 from handoff.project import Project
 from handoff.stages.handoffs import Handoffs, find_point
 from handoff.stages.takeovers import Start, endpoint_of, make_job, run_jobs
+from handoff.stages.writing import writer_of
 from handoff.views import parse_view
 
 
-def one_takeover(project: Project, point_id: str, view: str, successor: str, seed: int) -> dict[str, Any]:
+def one_takeover(
+    project: Project, point_id: str, view: str, successor: str, seed: int, writer: str = ""
+) -> dict[str, Any]:
     """One takeover by a successor on an endpoint, as a row of ``takeover_runs`` that is not written to the lake.
 
-    Asked for again, it is read from the journal, or gone on with. ``InputError``: no such point, view or successor,
-    or a point where nothing can be run.
+    Asked for again, it is read from the journal, or gone on with. ``writer``: the endpoint that writes the view; rules
+    do when it is empty, but for ``compact_suf``, which its successor writes. ``InputError``: no such point, view,
+    writer or successor, a view that could not be written, or a point where nothing can be run.
     """
     endpoint_of(project, successor)
     point = find_point(project, point_id)
@@ -29,7 +34,9 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
     with Handoffs(project, shard) as handoffs:
         start = Start(
             point_id=point["point_id"],
-            view_id=handoffs.row(point, view)["view_id"],
+            view_id=_view_row(project, handoffs, point, view, writer or (successor if view == "compact_suf" else ""))[
+                "view_id"
+            ],
             variant_id=None,
             view=view,
             tier=None,
@@ -40,3 +47,10 @@ def one_takeover(project: Project, point_id: str, view: str, successor: str, see
         job = make_job(project, handoffs, start, point, {}, {})
     (row,) = run_jobs(project, [job], None)
     return row
+
+
+def _view_row(project: Project, handoffs: Handoffs, point: dict[str, Any], view: str, writer: str) -> dict[str, Any]:
+    if not writer:
+        return handoffs.row(point, view)
+    with Client(writer_of(project, writer)) as client:
+        return handoffs.written(point, view, client)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ from handoff.project import Project
 from handoff.stages import inputs_of, is_embedded, is_executable, is_real, round_name, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.choosing import choose_points
-from handoff.stages.handoffs import Handoffs
+from handoff.stages.handoffs import Handoffs, view_ids
 from handoff.stages.judges import judging_version
 from handoff.stages.places import KataPlace, Place, RealPlace
 from handoff.successors import Briefing, Question, Successor
@@ -152,11 +153,13 @@ def _run(
         return
     chosen = choose_points(list(points.values()), own.points_per_run, own.seed)
     meant = choose_points(list(real.values()), own.points_per_run, own.seed, unknown=True)
-    views = {(row["point_id"], row["view"]): row["view_id"] for row in lake.rows("view_renderings", shard=shard)}
+    renderings = lake.rows("view_renderings", shard=shard)
+    views, written = view_ids(renderings), view_ids(renderings, by_rule=False)
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
     number = round_number(round)
-    starts = runnable(list(plan(number, chosen, views, variants, points, own.seed, tuple(own.evaluate))), policies)
-    starts += plan_real(number, meant, views, own.seed, own.evaluate)
+    planned = plan(number, chosen, views, variants, points, own.seed, tuple(own.evaluate), written)
+    starts = runnable(list(planned), policies)
+    starts += plan_real(number, meant, {**views, **written}, own.seed, own.evaluate)
     points |= real
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
@@ -238,12 +241,15 @@ def plan(
     points: Mapping[str, Mapping[str, Any]],
     seed: int,
     evaluate: Sequence[str] = (),
+    written: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Iterator[Start]:
     """Every start of a round in one shard of the embedded world, in a fixed order. ``evaluate``: successors that the
-    settings name, to run as well."""
+    settings name, to run as well; they alone get the views that a model wrote (``written``), since policies read only
+    what rules write."""
+    given = {**views, **written}
 
     def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
-        return _start(number, views, seed, point, view, arm, purpose, tier)
+        return _start(number, given if arm in evaluate else views, seed, point, view, arm, purpose, tier)
 
     for place, point in enumerate(chosen):
         split = point["split"]
@@ -324,7 +330,7 @@ def make_job(
 ) -> Job:
     """A start with what a worker needs."""
     variant = None if start.variant_id is None else variants[start.variant_id]
-    briefing, tree = briefing_at(handoffs, point, start.view, variant)
+    briefing, tree = briefing_at(handoffs, point, start.view, variant, start.view_id)
     policy = policies[start.arm] if start.arm in LEARNED else None
     settings = project.settings
     endpoint = settings.successors.get(start.arm)
@@ -355,6 +361,7 @@ def make_job(
         shard=point["shard"],
         task_id=point["task_id"],
         budget=budget,
+        note_tokens=handoffs.note_tokens(start.view_id),
         data=project.root,
     )
 
@@ -369,9 +376,7 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
         points = {p["point_id"]: p for p in every if p["split"] == "validation" and is_executable(p)}
         if not points:
             continue
-        views = {
-            (row["point_id"], row["view"]): row["view_id"] for row in project.lake.rows("view_renderings", shard=shard)
-        }
+        views = view_ids(project.lake.rows("view_renderings", shard=shard))
         with Handoffs(project, shard) as handoffs:
             for point in choose_points(list(points.values()), settings.points_per_run, settings.seed):
                 start = Start(

@@ -77,7 +77,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 def write_from_evidence(form: Form, evidence: Evidence, client: Client, opened: Opened, seed: int) -> Written:
     """A summary or note, verified, without its heading."""
     redactor = Redactor()
-    clean = msgspec.json.decode(redactor.json(_encoded(evidence)), type=Evidence)
+    clean = _masked(evidence, redactor)
     talk = _Talk(client, opened, seed, form)
     schema = {"name": form, "strict": True, "schema": schema_of(form)}
     bound: Body = {"response_format": {"type": "json_schema", "json_schema": schema}}
@@ -120,11 +120,11 @@ def write_compaction(
 ) -> Written:
     """A model's own summary of the whole ``trace``, in a fence, without a heading."""
     redactor = Redactor()
-    shown = redactor.text(trace)
-    task = redactor.text(evidence.task)
-    clean = msgspec.json.decode(redactor.json(_encoded(evidence)), type=Evidence)
+    _masked(evidence, redactor)  # what a frame in the record tells holds for the trace, and the other way round
+    shown = redactor.text(redactor.text(trace))
+    clean = _masked(evidence, redactor)
     talk = _Talk(client, opened, seed, kind)
-    talk.say(asking.words_of_compaction(kind, task, shown))
+    talk.say(asking.words_of_compaction(kind, clean.task, shown))
     answer = talk.ask({})
     if answer is None:
         return talk.result(None)
@@ -245,6 +245,11 @@ def _judged(form: Form, claims: tuple[Claim, ...], known: Known) -> tuple[list[C
 
 def _clean(claim: Claim, redactor: Redactor) -> Claim:
     return msgspec.structs.replace(claim, text=line(redactor.text(claim.text)))
+
+
+def _masked(evidence: Evidence, redactor: Redactor) -> Evidence:
+    """The record without secrets. Searched twice: what stands in a telling frame once is then found everywhere."""
+    return msgspec.json.decode(redactor.json(redactor.json(_encoded(evidence))), type=Evidence)
 
 
 def _cut_off(answer: Completion) -> str:
