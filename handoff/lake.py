@@ -383,7 +383,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         transcript=pa.string(),  # the successor's own steps, JSON of tuple[Step, ...]
         note=pa.string(),  # what could not be had, in words
     ),
-    # One step of a run whose worst point was searched, docs/science.md §10. Partition: round, shard.
+    # What one point costs a successor, docs/science.md §10. Partition: round, shard.
     "worst_points": _schema(
         trajectory_id=pa.string(),
         point_id=pa.string(),
@@ -391,7 +391,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         n_steps=pa.int32(),
         arm=pa.string(),
         view=pa.string(),
-        cost=pa.float64(),  # mean excess cost (§9) of the runs that chose
+        how=pa.string(),  # measured (takeovers of the round before), searched
+        cost=pa.float64(),  # mean excess cost (§9); of a search, of the runs that chose
         low=pa.float64(),
         high=pa.float64(),
         n_runs=pa.int32(),

@@ -52,6 +52,19 @@ class KataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     test: _Positive = 10
 
 
+class WorstPointSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much of each shard is searched for worst points in a round (docs/science.md §10)."""
+
+    runs: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Recorded runs. None unless asked for: a search takes ``budget`` takeovers and some more."""
+    budget: _Positive = 60
+    """Takeovers of one search that choose."""
+    successor: str = "E"
+    """Who takes over: a trained policy, or one that ``[successors.NAME]`` describes."""
+    view: str = "repo"
+    """What it is given."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
@@ -98,6 +111,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Run the tests of instances on the states of handoff points, for their class (docs/science.md §1)."""
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
+    worst_points: WorstPointSettings = WorstPointSettings()
     kata: KataSettings = KataSettings()
 
     def __post_init__(self) -> None:

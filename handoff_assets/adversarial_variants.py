@@ -8,6 +8,7 @@ from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import rounds_by_shard, same_shard
 from handoff_assets.table import table
 from handoff_assets.view_renderings import view_renderings
+from handoff_assets.worst_points import worst_points
 from resources.project import ProjectResource
 from resources.repositories import RepositoriesResource
 from resources.sandbox import SandboxResource
@@ -33,6 +34,7 @@ TIERS = Summary(
     upstream=[
         AssetDep(injected_handoffs, partition_mapping=same_shard),
         AssetDep(view_renderings, partition_mapping=same_shard),
+        worst_points,
     ],
 )
 def adversarial_variants(

@@ -42,6 +42,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "quality_signals": ("trajectory_id", "step", "signal", "rule"),
     "injected_handoffs": ("point_id",),
     "view_renderings": ("view_id",),
+    "worst_points": ("trajectory_id", "point_id", "how"),
     "adversarial_variants": ("variant_id",),
     "takeover_runs": ("takeover_id",),
     "diagnostics": ("takeover_id", "metric"),

@@ -21,6 +21,7 @@ from handoff_assets.robustness import robustness
 from handoff_assets.round_report import round_report
 from handoff_assets.takeover_runs import takeover_runs
 from handoff_assets.view_renderings import view_renderings
+from handoff_assets.worst_points import worst_points
 from resources.project import ProjectResource
 from resources.repositories import RepositoriesResource
 from resources.sandbox import SandboxResource
@@ -39,6 +40,7 @@ ASSETS = (
     quality_signals,
     injected_handoffs,
     view_renderings,
+    worst_points,
     adversarial_variants,
     takeover_runs,
     diagnostics,

@@ -53,7 +53,12 @@ STAGES: dict[str, dict[str, str]] = {
         "view_renderings": "handoffs",
     },
     REPORT: {"corpus_report": "corpus_report"},
-    TAKEOVER: {"adversarial_variants": "adversary", "takeover_runs": "takeovers", "diagnostics": "diagnosis"},
+    TAKEOVER: {
+        "worst_points": "worst_points",
+        "adversarial_variants": "adversary",
+        "takeover_runs": "takeovers",
+        "diagnostics": "diagnosis",
+    },
     ROUND: {
         "robustness": "diagnosis",
         "curated_training_set": "curation",

@@ -57,6 +57,13 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "tree": ("injected_handoffs.tree",),
         "tier": ("injected_handoffs.labels", "view_renderings.view"),
     },
+    "worst_points": {
+        "trajectory_id": ("injected_handoffs.trajectory_id",),
+        "point_id": ("injected_handoffs.point_id",),
+        "h": ("injected_handoffs.h",),
+        "n_steps": ("injected_handoffs.n_steps",),
+        "cost": ("injected_handoffs.remaining_steps", "injected_handoffs.remaining_prompt_tokens"),
+    },
     "takeover_runs": {
         "point_id": ("injected_handoffs.point_id",),
         "view_id": ("view_renderings.view_id",),

@@ -40,7 +40,7 @@ BY_SHARD = frozenset(
         "view_renderings",
     }
 )
-BY_ROUND_AND_SHARD = frozenset({"adversarial_variants", "takeover_runs", "diagnostics"})
+BY_ROUND_AND_SHARD = frozenset({"worst_points", "adversarial_variants", "takeover_runs", "diagnostics"})
 WHOLE = frozenset({"corpus_report"})
 """Tables without partitions."""
 

@@ -23,6 +23,7 @@ CODE_VERSIONS: dict[str, str] = {
     "quality_signals": "1",
     "injected_handoffs": "5",
     "view_renderings": "3",
+    "worst_points": "1",
     "adversarial_variants": "1",
     "takeover_runs": "3",
     "diagnostics": "1",

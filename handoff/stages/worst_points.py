@@ -7,7 +7,7 @@ search that was cut off goes on where it was, and one that is asked for again ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,8 +20,10 @@ from handoff.errors import InputError, StateError
 from handoff.evidence import gather_evidence
 from handoff.identity import identify
 from handoff.kata.pool import Progress
+from handoff.lake import Written
 from handoff.points import Point, find_handoff_points
 from handoff.project import TAKEN_NAMES, Project
+from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.takeovers import LEARNED, Job, Start, endpoint_of, make_job, run_jobs
 from handoff.views import RULES, parse_view, view_row
@@ -45,12 +47,12 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
     surrogate: str
     """The guess that came in as a prior."""
     unsolvable: tuple[int, ...]
-    """Steps that the successor did not solve under the richest view: no candidates."""
+    """h of steps that the successor did not solve under the richest view: no candidates."""
     trials: int
     """Takeovers that it took to know that."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of table ``worst_points``: one a candidate, by h."""
+        """Rows of table ``worst_points``: one a candidate, by h. ``how`` is ``searched``."""
         again = self.found.confirmation
         return [
             {
@@ -60,6 +62,7 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
                 "n_steps": self.n_steps,
                 "arm": self.arm,
                 "view": self.view,
+                "how": "searched",
                 "cost": own.mean,
                 "low": own.low,
                 "high": own.high,
@@ -78,6 +81,98 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
+def worst_points(project: Project, round: str, shard: str, progress: Progress | None = None) -> Written:
+    """What is known in a round of how costly a shard's points are for the successor that ``worst_points`` of the
+    settings names: measured by the takeovers of the round before, and searched where the settings ask for it.
+
+    The first round has nobody to measure, and no rows.
+    """
+    lake, own = project.lake, project.settings.worst_points
+    last = round_name(round_number(round) - 1) if round_number(round) else None
+    upstream: list[tuple[str, dict[str, str]]] = [
+        (table, {"shard": shard}) for table in ("raw_trajectories", "repository_states", "injected_handoffs")
+    ]
+    if last:
+        upstream += [(table, {"round": last, "shard": shard}) for table in ("takeover_runs", "diagnostics")]
+        upstream.append(("policy", {"round": last}))
+    budgets = (project.settings.step_budget, project.settings.token_budget)
+    settings = (project.settings.seed, own, *(budgets if own.runs else ()))
+    inputs = inputs_of("worst_points", lake, *upstream, settings=settings)
+    if current := lake.current("worst_points", inputs=inputs, round=round, shard=shard):
+        return current
+    rows = _rows(project, last, shard, progress) if last else ()
+    return lake.write("worst_points", rows, inputs=inputs, round=round, shard=shard)
+
+
+def known_costs(project: Project, round: str, shard: str) -> dict[str, float]:
+    """Mean excess cost by point id, from table ``worst_points``: searched where it was, else measured."""
+    costs: dict[str, float] = {}
+    for row in project.lake.rows("worst_points", ["point_id", "how", "cost"], round=round, shard=shard):
+        if row["cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
+            costs[row["point_id"]] = row["cost"]
+    return costs
+
+
+def _rows(project: Project, last: str, shard: str, progress: Progress | None) -> Iterator[dict[str, Any]]:
+    own = project.settings.worst_points
+    points = {p["point_id"]: p for p in project.lake.rows("injected_handoffs", shard=shard) if is_executable(p)}
+    yield from _measured(project, last, shard, points)
+    if own.successor in LEARNED and own.successor not in {r["arm"] for r in project.lake.rows("policy", round=last)}:
+        return
+    by_run: dict[str, set[str]] = {}
+    for point in points.values():
+        if point["state_class"] in ("needs_completion", "regressed"):
+            by_run.setdefault(point["trajectory_id"], set()).add(point["point_id"])
+    drawn = sorted(by_run, key=lambda run: identify("i", project.settings.seed, last, "worst", run))[: own.runs]
+    for run in sorted(drawn):
+        found = find_worst_point(
+            project,
+            run,
+            arm=own.successor,
+            view=own.view,
+            budget=max(own.budget, len(by_run[run])),
+            round=last,
+            among=by_run[run],
+            progress=progress,
+        )
+        yield from found.rows()
+
+
+def _measured(
+    project: Project, last: str, shard: str, points: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Mean excess cost of undisturbed takeovers of the round before, by point."""
+    lake, own = project.lake, project.settings.worst_points
+    wanted = {
+        row["takeover_id"]: row["point_id"]
+        for row in lake.rows(
+            "takeover_runs", ["takeover_id", "point_id", "arm", "view", "variant_id"], round=last, shard=shard
+        )
+        if row["arm"] == own.successor and row["view"] == own.view and row["variant_id"] is None
+    }
+    costs: dict[str, list[float]] = {}
+    for row in lake.rows("diagnostics", ["takeover_id", "metric", "value"], round=last, shard=shard):
+        if row["metric"] == "excess_cost" and row["value"] is not None and row["takeover_id"] in wanted:
+            costs.setdefault(wanted[row["takeover_id"]], []).append(row["value"])
+    known = [(points[id_], sum(own) / len(own), len(own)) for id_, own in costs.items() if id_ in points]
+    worst: dict[str, tuple[float, int]] = {}
+    for point, cost, _ in known:
+        worst[point["trajectory_id"]] = max(worst.get(point["trajectory_id"], (cost, -point["h"])), (cost, -point["h"]))
+    for point, cost, n in sorted(known, key=lambda k: (k[0]["trajectory_id"], k[0]["h"])):
+        yield {
+            "trajectory_id": point["trajectory_id"],
+            "point_id": point["point_id"],
+            "h": point["h"],
+            "n_steps": point["n_steps"],
+            "arm": own.successor,
+            "view": own.view,
+            "how": "measured",
+            "cost": cost,
+            "n_runs": n,
+            "is_worst": worst[point["trajectory_id"]] == (cost, -point["h"]),
+        }
+
+
 def find_worst_point(
     project: Project,
     trajectory_id: str,
@@ -86,9 +181,12 @@ def find_worst_point(
     view: str,
     budget: int,
     round: str | None = None,
+    among: Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> WorstPoint:
     """Search one run's worst point for one successor under one view.
+
+    ``among``: ids of the points that are candidates; every step with a known state when ``None``.
 
     ``trajectory_id``: may be the beginning of one. ``arm``: a trained policy of ``round`` (default: the latest that has
     it), a reference successor of the embedded world, or one that the settings name. ``budget``: takeovers that choose;
@@ -99,7 +197,7 @@ def find_worst_point(
     shard, whole = _run_of(project, trajectory_id)
     with Handoffs(project, shard) as handoffs:
         ground = _Ground(project, handoffs, shard, whole, arm, view, round, progress)
-        points = ground.points()
+        points = {h: row for h, row in ground.points().items() if among is None or row["point_id"] in among}
         if not points:
             raise InputError(
                 f"no step of {whole} has a known state to start from; `handoff states {whole}` says what is known"

@@ -52,6 +52,7 @@ class Stages:
             "handoffs": types.SimpleNamespace(
                 injected_handoffs=self.injected_handoffs, view_renderings=self.view_renderings
             ),
+            "worst_points": types.SimpleNamespace(worst_points=self.worst_points),
             "adversary": types.SimpleNamespace(adversarial_variants=self.adversarial_variants),
             "takeovers": types.SimpleNamespace(takeover_runs=self.takeover_runs),
             "diagnosis": types.SimpleNamespace(diagnostics=self.diagnostics, robustness=self.robustness),
@@ -173,6 +174,10 @@ class Stages:
 
         inputs = inputs_of("view_renderings", project.lake, ("injected_handoffs", {"shard": shard}))
         return self._write(project, "view_renderings", inputs, rows, shard=shard)
+
+    def worst_points(self, project: Project, round: str, shard: str) -> Written:
+        inputs = inputs_of("worst_points", project.lake, ("injected_handoffs", {"shard": shard}))
+        return self._write(project, "worst_points", inputs, list, round=round, shard=shard)
 
     def adversarial_variants(self, project: Project, round: str, shard: str) -> Written:
         def rows() -> list[dict[str, Any]]:

@@ -117,7 +117,11 @@ def test_bad_takeovers_stop_everything_downstream(project: Project, stages: Stag
     assert any(
         bad in str(value.value) for name, value in takeovers.metadata.items() if name.startswith("rows that fail")
     )
-    assert {key.path[-1] for key in result.asset_materializations_keys} == {"adversarial_variants", "takeover_runs"}
+    assert {key.path[-1] for key in result.asset_materializations_keys} == {
+        "worst_points",
+        "adversarial_variants",
+        "takeover_runs",
+    }
 
 
 def test_metadata_reads_well_and_cannot_be_broken_by_what_recordings_say(

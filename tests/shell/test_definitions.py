@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GROUPS = {
     "corpus": {"raw_trajectories", "environment_facts", "repository_states", "quality_signals", "corpus_report"},
     "handoffs": {"injected_handoffs", "view_renderings"},
-    "adversary": {"adversarial_variants"},
+    "adversary": {"worst_points", "adversarial_variants"},
     "takeovers": {"takeover_runs"},
     "diagnosis": {"diagnostics", "robustness"},
     "curation": {"curated_training_set", "exports"},
@@ -47,7 +47,7 @@ def test_definitions_load_without_the_heavy_libraries() -> None:
 
 
 def test_every_table_is_one_asset_in_its_group_with_version_description_and_schema(defs: Definitions) -> None:
-    """Fifteen assets, described by what one row is."""
+    """Every asset, described by what one row is."""
     graph = defs.resolve_asset_graph()
     found: dict[str, set[str]] = {}
     for key in graph.get_all_asset_keys():
