@@ -9,7 +9,6 @@ their output can (``docs/tasks.md``). Layouts with tests, and what tests were ru
 
 from __future__ import annotations
 
-import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -129,26 +128,26 @@ class Bench:
         return self._tested(reference.tree)
 
     def _tested(self, tree: str) -> Run:
-        with self._journal.open(identify("j", self._identity, tree)) as log:
+        name = identify("j", self._identity, tree)
+        with self._journal.open(name) as log:  # locked: who wants the same run waits for it
             if log.entries:
                 return msgspec.json.decode(log.entries[-1], type=Run)
             with self._slots:
-                run = self._run(tree)
+                run = self._run(tree, self._sealed / "layouts" / name)
             log.append(msgspec.json.encode(run), is_last=True)
         return run
 
-    def _run(self, tree: str) -> Run:
+    def _run(self, tree: str, place: Path) -> Run:
         assert self._command is not None, "see missing"
         try:
             judged = with_tests(self._sealed, self._repository, self._base_commit, tree, self._answer)
         except StateError:
             return Run(problem="the task's tests cannot be laid over the state")
         with judged.repository as store:
-            return _read(self._executed(store, judged), self._timeout_s)
+            return _read(self._executed(store, judged, place), self._timeout_s)
 
-    def _executed(self, store: Repository, judged: Judged) -> Completed:
+    def _executed(self, store: Repository, judged: Judged, place: Path) -> Completed:
         assert self._command is not None, "see missing"
-        place = self._sealed / "layouts" / f"{threading.get_native_id()}-{judged.tree}"
         with lay_out(store, self._base_commit, judged.tree, place) as work:
             sandbox = self._surroundings.open(work.path, LIMITS)
             try:

@@ -17,11 +17,11 @@ from handoff.kata.lab import KataLab
 from handoff.kata.pool import Progress, run_many
 from handoff.kata.record import EXPERT
 from handoff.lake import Written
-from handoff.points import StateClass, find_handoff_points, state_class
+from handoff.points import find_handoff_points, state_class
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, is_real
 from handoff.stages.choosing import choose_points
-from handoff.stages.judges import Judges, images_by_task, judging_version, surroundings_of
+from handoff.stages.judges import images_by_task, judge_states, judging_version, surroundings_of
 from handoff.stages.writing import Commission, write_all, write_one, writer_of
 from handoff.states.reader import StateReader, StoredStates
 from handoff.successors import Briefing
@@ -108,14 +108,11 @@ def _run_tests(project: Project, states: Sequence[State]) -> dict[State, tuple[i
 
 def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]]) -> None:
     """Fill in the class of states of real repositories, each distinct one tested once by its task's own tests."""
-    found: dict[tuple[State, str | None], StateClass | None] = {}
-    with Judges(project, shard) as judges:
-        for row in rows:
-            key = (_state(row, row["tree"]), row["task_id"])
-            if key not in found:
-                is_known = judges.knows(row["task_id"])
-                found[key] = judges.judge(*key[0][:2], row["task_id"], row["tree"]).state if is_known else None
-            row["state_class"] = found[key]
+    states = [(row["repo"], row["base_commit"], row["task_id"], row["tree"]) for row in rows]
+    distinct = list(dict.fromkeys(states))
+    found = dict(zip(distinct, judge_states(project, shard, distinct), strict=True))
+    for row, state in zip(rows, states, strict=True):
+        row["state_class"] = found[state].state
 
 
 def count_tests(lab: KataLab, state: State) -> tuple[int, int]:

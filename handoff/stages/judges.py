@@ -7,14 +7,15 @@ or by the instance. Running them is in ``judging``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from handoff.adapters import values
-from handoff.errors import StateError
 from handoff.git.repository import Repository
 from handoff.identity import canonical_json, identify
 from handoff.instances.answers import load_answers
@@ -29,14 +30,23 @@ from handoff.workplace import Surroundings
 UNKNOWN_TASK = "no instance file names the task's tests"
 
 
-class Judges:
-    """The judges of one shard. A context manager; for one thread, but ``slots`` may be shared by several."""
+class Tasks(NamedTuple):
+    """What instances say of a shard's tasks, by task id as runs name it."""
 
-    def __init__(self, project: Project, shard: str, slots: threading.Semaphore | None = None) -> None:
+    answers: Mapping[str, Answer]
+    images: Mapping[str, str]
+    """Docker images that they name."""
+
+
+class Judges:
+    """The judges of one shard. A context manager, for one thread; ``slots`` and ``tasks`` may be shared by several."""
+
+    def __init__(
+        self, project: Project, shard: str, slots: threading.Semaphore | None = None, tasks: Tasks | None = None
+    ) -> None:
         self._project = project
         self._slots = slots
-        self._answers = answers_by_task(project, shard)
-        self._images = images_by_task(project, shard)
+        self._tasks = tasks if tasks is not None else tasks_of(project, shard)
         self._repositories = project.repositories(shard)
         self._benches: dict[tuple[str, str, str], Bench] = {}
 
@@ -52,12 +62,7 @@ class Judges:
 
     def surroundings(self, repo: str, task_id: str | None) -> Surroundings:
         """Where commands of a task run."""
-        return surroundings_of(self._project, repo, self._images.get(task_id or ""))
-
-    def knows(self, task_id: str | None) -> bool:
-        """Whether an instance names the task's tests."""
-        answer = self._answers.get(task_id or "")
-        return answer is not None and bool(answer.fail_to_pass or answer.pass_to_pass)
+        return surroundings_of(self._project, repo, self._tasks.images.get(task_id or ""))
 
     def judge(self, repo: str, base_commit: str, task_id: str | None, tree: str) -> Judgement:
         """The verdict of a task's tests on a state."""
@@ -68,10 +73,7 @@ class Judges:
         self, takeover: Takeover, repo: str, base_commit: str, task_id: str | None, tree: str
     ) -> dict[str, Any]:
         """The columns of ``takeover_runs`` that a judge fills. ``tree``: where the run began."""
-        try:
-            judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
-        except StateError as error:
-            judged = Judgement(verdict=Verdict(solved=None), reason=str(error))
+        judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
         bench = self._bench(repo, base_commit, task_id)
         destroyed = None if bench is None else bench.destroyed(tree, takeover.final_tree).value
         said = f"not judged: {judged.reason}" if judged.verdict.solved is None else judged.reason
@@ -84,7 +86,7 @@ class Judges:
         }
 
     def _bench(self, repo: str, base_commit: str, task_id: str | None) -> Bench | None:
-        answer = self._answers.get(task_id or "")
+        answer = self._tasks.answers.get(task_id or "")
         if answer is None:
             return None
         key = (repo, base_commit, answer.instance_id)
@@ -109,13 +111,35 @@ def surroundings_of(project: Project, repo: str, image: str | None) -> Surroundi
     return Surroundings(programs=rule.programs)  # `host` is for the embedded world's code alone
 
 
-def answers_by_task(project: Project, shard: str) -> dict[str, Answer]:
-    """Task id, as runs name it → the sealed answer of its instance."""
-    found: dict[str, Answer] = {}
+State: TypeAlias = tuple[str, str, str | None, str]
+"""(repository, base commit, task id, tree)."""
+
+
+def judge_states(
+    project: Project, shard: str, states: Sequence[State], progress: Callable[[int, int], None] | None = None
+) -> list[Judgement]:
+    """The verdicts on many states, in their order, as many at once as there are ``workers``."""
+    tasks = tasks_of(project, shard)
+    done = count(1)
+
+    def judge(state: State) -> Judgement:
+        with Judges(project, shard, tasks=tasks) as judges:
+            found = judges.judge(*state)
+        if progress is not None:
+            progress(next(done), len(states))
+        return found
+
+    with ThreadPoolExecutor(project.settings.workers) as pool:
+        return list(pool.map(judge, states))
+
+
+def tasks_of(project: Project, shard: str) -> Tasks:
+    """What instances say of a shard's tasks."""
+    answers: dict[str, Answer] = {}
     for id_, answer in load_answers(project.sealed, shard).items():
         for name in (id_, values.task_of(id_) or id_):
-            found.setdefault(name, answer)
-    return found
+            answers.setdefault(name, answer)
+    return Tasks(answers, images_by_task(project, shard))
 
 
 def images_by_task(project: Project, shard: str) -> Mapping[str, str]:

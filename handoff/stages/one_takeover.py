@@ -46,6 +46,9 @@ def one_takeover(
         )
         job = make_job(project, handoffs, start, point, {}, {})
     (row,) = run_jobs(project, [job], None)
+    if not point["state_is_derived"]:
+        doubt = f"the state it began at is {point['state_status']}: not all of it follows from the recording"
+        row["note"] = "; ".join(part for part in (row["note"], doubt) if part)
     return row
 
 

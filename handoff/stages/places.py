@@ -12,7 +12,7 @@ from handoff.diagnosis.fixes import destroyed_fixes
 from handoff.kata.lab import KataLab
 from handoff.kata.world import Task, World
 from handoff.project import Project
-from handoff.stages.judges import Judges
+from handoff.stages.judges import Judges, Tasks
 from handoff.takeover import Environment, Takeover
 from handoff.workplace import open_workplace
 
@@ -91,10 +91,12 @@ class RealPlace:
     """A state of a real repository. What is left is judged by its task's tests, when the run is over and recorded: so
     a verdict that could not be had can be had another time, and costs no request. A context manager."""
 
-    def __init__(self, project: Project, job: Placed, slots: threading.Semaphore | None = None) -> None:
+    def __init__(
+        self, project: Project, job: Placed, slots: threading.Semaphore | None = None, tasks: Tasks | None = None
+    ) -> None:
         self._job = job
         self._folder: Path = project.root / "sandboxes" / job.takeover_id
-        self._judges = Judges(project, job.shard, slots)
+        self._judges = Judges(project, job.shard, slots, tasks)
 
     def __enter__(self) -> RealPlace:
         return self

@@ -39,7 +39,7 @@ from handoff.stages import inputs_of, is_embedded, is_executable, is_real, round
 from handoff.stages.adversary import briefing_at
 from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs, view_ids
-from handoff.stages.judges import judging_version
+from handoff.stages.judges import judging_version, tasks_of
 from handoff.stages.places import KataPlace, Place, RealPlace
 from handoff.successors import Briefing, Question, Successor
 from handoff.successors.openai import OpenAISuccessor, digest_of
@@ -200,6 +200,7 @@ def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) 
     at once.
     """
     slots = threading.Semaphore(project.settings.workers)
+    tasks = {shard: tasks_of(project, shard) for shard in sorted({job.shard for job in jobs if not job.is_embedded})}
     with ExitStack() as opened:
         clients: dict[str, Client] = {}
         for job in jobs:
@@ -214,7 +215,7 @@ def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) 
             client = clients[job.named or ""]
             if job.is_embedded:
                 return execute(lab, job, client)
-            with RealPlace(project, job, slots) as place:
+            with RealPlace(project, job, slots, tasks[job.shard]) as place:
                 return run_at(place, job, OpenAISuccessor(client, name=job.start.arm))
 
         return run_in_threads(

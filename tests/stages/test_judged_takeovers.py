@@ -247,9 +247,9 @@ def test_nothing_is_tested_twice(world: World, monkeypatch: pytest.MonkeyPatch) 
     tested: list[str] = []
     real = bench.Bench._executed
 
-    def counted(self: Any, store: Any, judged: Any) -> Any:
+    def counted(self: Any, store: Any, judged: Any, place: Path) -> Any:
         tested.append(judged.tree)
-        return real(self, store, judged)
+        return real(self, store, judged, place)
 
     monkeypatch.setattr(bench.Bench, "_executed", counted)
     for seed in range(3):
