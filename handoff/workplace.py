@@ -19,6 +19,7 @@ from handoff.git.repositories import Repository
 from handoff.git.worktree import WorkTree, lay_out
 from handoff.identity import identify
 from handoff.sandbox import Limits, Sandbox, editor, open_sandbox
+from handoff.sandbox.base import ROOT
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
 
@@ -45,7 +46,14 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         """A sandbox over a folder. ``SandboxError`` when it does not work here, ``InputError`` when it must not be."""
         if self.sandbox == "host":
             raise InputError("code of a real repository never runs on the host; choose another `sandbox`")
-        return open_sandbox(self.sandbox, folder, limits=limits, read_only=shown_folders(self.programs))
+        return open_sandbox(
+            self.sandbox, folder, limits=limits, read_only=shown_folders(self.programs), image=self.image
+        )
+
+    @property
+    def root(self) -> str | None:
+        """Where commands see the repository; ``None``: the image decides, and an open sandbox says."""
+        return None if self.sandbox == "docker" else ROOT
 
 
 def shown_folders(programs: Sequence[str]) -> tuple[Path, ...]:
@@ -65,9 +73,11 @@ def shown_folders(programs: Sequence[str]) -> tuple[Path, ...]:
 class Workplace:
     """One state of a repository, brought to life. Implements ``takeover.Environment``."""
 
-    def __init__(self, work: WorkTree, open_shell: Callable[[Path], Sandbox]) -> None:
-        """``work``: closed with this object; ``open_shell``: called with its folder when the first command comes."""
+    def __init__(self, work: WorkTree, open_shell: Callable[[Path], Sandbox], root: str | None = ROOT) -> None:
+        """``work``: closed with this object; ``open_shell``: called with its folder when the first command comes.
+        ``root``: where commands see it, when that is known before."""
         self._work = work
+        self._root = root
         self._open_shell = open_shell
         self._shell: Sandbox | None = None
         self._is_over = False
@@ -87,17 +97,20 @@ class Workplace:
         arguments = _arguments(action)
         match action.tool:
             case "bash" if isinstance(command := arguments.get("command"), str):
-                if self._shell is None:
-                    self._shell = self._open_shell(self._work.path)
-                return self._shell.run(command, COMMAND_SECONDS).observation(action.call_id)
+                return self._opened().run(command, COMMAND_SECONDS).observation(action.call_id)
             case "str_replace_editor":
-                root = "/repo" if self._shell is None else self._shell.root
+                root = self._root or self._opened().root
                 return editor.edit(self._work.path, root, arguments, action.call_id)
             case "submit":
                 self._is_over = True
                 return Observation(call_id=action.call_id, text="Submitted.", exit_code=0, error=False)
         text = f"There is no tool {action.tool!r} with these arguments."
         return Observation(call_id=action.call_id, text=text, exit_code=1, error=True)
+
+    def _opened(self) -> Sandbox:
+        if self._shell is None:
+            self._shell = self._open_shell(self._work.path)
+        return self._shell
 
     def tree(self) -> str:
         """The git tree of the present state, written into the repository's store."""
@@ -129,7 +142,7 @@ def open_workplace(
     """
     around = surroundings if surroundings is not None else Surroundings()
     work = lay_out(repository, base_commit, tree, folder)
-    return Workplace(work, lambda path: around.open(path, LIMITS))
+    return Workplace(work, lambda path: around.open(path, LIMITS), around.root)
 
 
 def _arguments(action: Action) -> Mapping[str, Any]:

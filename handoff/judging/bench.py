@@ -67,7 +67,7 @@ class Bench:
                 *(surroundings.digest, programs_version(surroundings.programs)),
             ]
         )
-        self._fitness: Fitness | None = None
+        self._fitness: tuple[Fitness, float] | None = None
 
     @property
     def missing(self) -> str:
@@ -83,10 +83,14 @@ class Bench:
         """The verdict on a state. ``SandboxError`` when the sandbox cannot be had; everything else is a reason."""
         if self.missing:
             return Judgement(verdict=Verdict(solved=None), reason=self.missing)
-        fitness = self._fit()
+        fitness, seconds = self._fit()
         if not fitness.begins and not fitness.stays:
             return Judgement(verdict=Verdict(solved=None), reason=f"the environment is unfit: {fitness.reason}")
-        return judge(self._decisive, fitness, self._tested(tree))
+        run = self._tested(tree)
+        if run.is_late and seconds > self._timeout_s / 2:
+            reason = f"the tests were stopped, and took {seconds:.0f} s where nothing is wrong; set a longer timeout_s"
+            return Judgement(verdict=Verdict(solved=None), reason=reason)
+        return judge(self._decisive, fitness, run)
 
     def destroyed(self, at_h: str, final: str) -> Measure:
         """Destroyed fixes between two states (``docs/science.md §9``), by the reference solution where it is known."""
@@ -110,10 +114,13 @@ class Bench:
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def _fit(self) -> Fitness:
+    def _fit(self) -> tuple[Fitness, float]:
+        """What the base and the reference solution show, and how many seconds their tests took at most."""
         if self._fitness is None:
-            base = self._tested(self._repository.tree_of(self._base_commit))
-            self._fitness = fitness_of(self._decisive, base, self._reference_run())
+            base = self._tested(self._repository.tree_of(self._base_commit), is_ours=True)
+            reference = self._reference_run()
+            seconds = max(base.seconds, 0.0 if reference is None else reference.seconds)
+            self._fitness = fitness_of(self._decisive, base, reference), seconds
         return self._fitness
 
     def _reference_run(self) -> Run | None:
@@ -125,16 +132,19 @@ class Bench:
         if reference is None:
             return None
         reference.repository.close()
-        return self._tested(reference.tree)
+        return self._tested(reference.tree, is_ours=True)
 
-    def _tested(self, tree: str) -> Run:
+    def _tested(self, tree: str, *, is_ours: bool = False) -> Run:
+        """The run on a tree, remembered. ``is_ours``: what keeps it from its end is this machine's fault, and may be
+        gone another time."""
         name = identify("j", self._identity, tree)
         with self._journal.open(name) as log:  # locked: who wants the same run waits for it
             if log.entries:
                 return msgspec.json.decode(log.entries[-1], type=Run)
             with self._slots:
                 run = self._run(tree, self._sealed / "layouts" / name)
-            log.append(msgspec.json.encode(run), is_last=True)
+            if not (is_ours and run.problem):
+                log.append(msgspec.json.encode(run), is_last=True)
         return run
 
     def _run(self, tree: str, place: Path) -> Run:
@@ -162,4 +172,10 @@ def _read(done: Completed, timeout_s: float) -> Run:
         problem = f"the tests were stopped after {timeout_s:g} s"
     elif done.notice:
         problem = f"the tests did not end by themselves: {done.notice.strip('[]').partition('. A new shell')[0]}"
-    return Run(results=results_of(done.output), problem=problem, is_cut=done.is_truncated)
+    return Run(
+        results=results_of(done.output),
+        problem=problem,
+        is_late=done.timed_out,
+        seconds=done.seconds,
+        is_cut=done.is_truncated,
+    )

@@ -51,6 +51,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name as the runner printed it → result."""
     problem: str = ""
     """Why tests may be missing among them, in words: the time was over, the tests could not be laid over the state."""
+    is_late: bool = False
+    """It was stopped because the time was over."""
+    seconds: float = 0.0
+    """How long it took."""
     is_cut: bool = False
     """Part of the output was left out, and with it perhaps the lines of some tests."""
 

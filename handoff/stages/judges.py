@@ -106,7 +106,7 @@ class Judges:
 def surroundings_of(project: Project, repo: str, image: str | None) -> Surroundings:
     """Where commands of a real repository run here. ``image``: what its instance names."""
     rule = rule_for(project.settings.tests, repo)
-    if _chosen(project) == "docker":
+    if project.settings.sandbox == "docker":
         return Surroundings(sandbox="docker", image=image or rule.image)
     return Surroundings(programs=rule.programs)  # `host` is for the embedded world's code alone
 
@@ -144,13 +144,9 @@ def tasks_of(project: Project, shard: str) -> Tasks:
 
 def images_by_task(project: Project, shard: str) -> Mapping[str, str]:
     """Task id → the docker image that its instance names. Nothing is read where no image is used."""
-    files = project.instance_files(shard) if _chosen(project) == "docker" else []
+    files = project.instance_files(shard) if project.settings.sandbox == "docker" else []
     by_id: Mapping[str, Instance] = read_instances(files).by_id if files else {}
     return {id_: instance.image for id_, instance in by_id.items() if instance.image}
-
-
-def _chosen(project: Project) -> str:
-    return project.settings.sandbox
 
 
 def judging_version(project: Project, shard: str) -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,10 @@ from handoff.stages.diagnosis import diagnostics, robustness
 from handoff.stages.one_takeover import one_takeover
 from handoff.stages.takeovers import takeover_runs
 from handoff.views import VIEWS
+from tests.sandbox.conftest import docker_image
 from tests.states.histories import Made, make
+
+__all__ = ["docker_image"]
 
 REPO = next(name for number in range(99) if split_of(name := f"acme/pager{number}", None) == "test")
 ID = f"{REPO.replace('/', '__')}-1"
@@ -52,6 +55,10 @@ INSTANCE: dict[str, Any] = {
     "FAIL_TO_PASS": ["tests/test_pager.py::test_sealedmark"],
     "PASS_TO_PASS": ["tests/test_pager.py::test_count"],
 }
+EDIT: tuple[str, dict[str, Any]] = (
+    "str_replace_editor",
+    {"command": "str_replace", "path": "pager.py", "old_str": "items[2:size]", "new_str": "items[:size]"},
+)
 Call = tuple[str, dict[str, Any]]
 FIXED: Call = ("bash", {"command": "sed -i 's/items.[12]:/items[:/' pager.py"})
 SUBMIT: Call = ("submit", {})
@@ -78,12 +85,12 @@ def recording() -> dict[str, Any]:
 class World:
     """A repository with a bug, an instance that says so, and a recorded run, ingested."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, base: Mapping[str, str] = BASE) -> None:
         self.url = url
         self.script: list[dict[str, Any]] = []
         self.folder = folder
         self.data = folder / "data"
-        files = {path.encode(): ("100644", text.encode()) for path, text in BASE.items()}
+        files = {path.encode(): ("100644", text.encode()) for path, text in base.items()}
         self.source = folder / "pager.git"
         (self.base,) = make(self.source, [Made(files)], {"main": 0})
 
@@ -98,11 +105,12 @@ class World:
         assert done.exit_code == 0, done.output
         return Project(self.data).lake.rows("injected_handoffs", shard="real")
 
-    def set(self, url: str | None = None, *, tests: str = "", head: str = "") -> Project:
+    def set(self, url: str | None = None, *, tests: str = "", head: str = "", programs: bool = True) -> Project:
         self.data.mkdir(exist_ok=True)
+        shown = [str(path) for path in python_paths()] if programs else []
         (self.data / "handoff.toml").write_text(
             f'{head}\n[successors.stub]\nbase_url = "{url or self.url}"\nmodel = "stub-1"\nretries = 0\n'
-            f'[tests."{REPO}"]\nprograms = {json.dumps([str(path) for path in python_paths()])}\n{tests}\n'
+            f'[tests."{REPO}"]\nprograms = {json.dumps(shown)}\n{tests}\n'
         )
         return Project(self.data)
 
@@ -221,7 +229,7 @@ def test_code_that_attacks_its_tests_is_bounded(world: World, code: str) -> None
     world.ingest()
     begun = time.monotonic()
     write = ("bash", {"command": f"cat > pager.py <<'E'\n{code}\nE"})
-    row = world.takeover(write, tests="timeout_s = 3")
+    row = world.takeover(write, tests="timeout_s = 12")
     assert time.monotonic() - begun < 60
     assert row["solved"] in (False, None) and not row["tests_passed"]
     assert row["solved"] is False or "output was lost" in row["note"]
@@ -315,3 +323,50 @@ def test_a_successor_that_is_killed_before_its_verdict_is_judged_and_not_paid_ag
         assert asked
         row = one_takeover(Project(world.data), world.point()["point_id"], "repo", "stub", 0)
         assert (row["solved"], len(at.requests)) == (True, asked)
+
+
+@pytest.mark.slow
+def test_tests_that_need_all_their_time_where_nothing_is_wrong_say_nothing(world: World) -> None:
+    """Nor is that remembered: the machine may have been busy. With more time the same run is judged."""
+    world.ingest()
+    slow = "sleep 4; python -m pytest -rap -p no:cacheprovider {files}"
+    row = world.takeover(FIXED, tests=f'command = "{slow}"\ntimeout_s = 3')
+    assert row["solved"] is None and "unfit: the tests were stopped after 3 s" in row["note"]
+    hang = ("bash", {"command": "echo 'while True: pass' > pager.py"})
+    row = world.takeover(hang, seed=1, tests=f'command = "{slow}"\ntimeout_s = 9')
+    assert row["solved"] in (None, False)
+    assert "set a longer timeout_s" in row["note"] or row["solved"] is False
+
+
+# -- docker ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.docker
+def test_a_takeover_and_its_judge_in_containers_of_the_tasks_image(tmp_path: Path, docker_image: str) -> None:
+    """Its programs are the image's: nothing of this machine's is shown."""
+    case = (
+        BASE["tests/test_pager.py"]
+        .replace("def test", "class Case(unittest.TestCase):\n    def test")
+        .replace("    assert", "        assert")
+    )
+    old = "import unittest\n\n" + case
+    new = old.replace("import count", "import count, page") + (
+        "\n    def test_sealedmark(self):\n        assert page([1, 2, 3], 2) == [1, 2]\n"
+    )
+    old, new = (text.replace("_count()", "_count(self)") for text in (old, new))
+    with serving() as at:
+        world = World(tmp_path, at.url, {**BASE, "tests/test_pager.py": old, "tests/__init__.py": ""})
+        at.then = world.next
+        world.set(head='sandbox = "docker"', tests='command = "python3 -m unittest -v {modules}"', programs=False)
+        world.ingest(
+            test_patch=unified_diff("tests/test_pager.py", old, new),
+            FAIL_TO_PASS=["test_sealedmark (tests.test_pager.Case)"],
+            PASS_TO_PASS=["test_count (tests.test_pager.Case)"],
+            image_name=docker_image,
+        )
+        world.script[:] = [message("", call) for call in (EDIT, SUBMIT)]
+        row = one_takeover(Project(world.data), world.point()["point_id"], "repo", "stub", 0)
+        assert (row["solved"], row["tests_passed"], row["note"]) == (True, 2, ""), row
+        world.script[:] = [message("", SUBMIT)]
+        row = one_takeover(Project(world.data), world.point()["point_id"], "repo", "stub", 1)
+        assert (row["solved"], row["tests_passed"]) == (False, 1)
