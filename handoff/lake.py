@@ -298,6 +298,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         state_status=pa.string(),
         state_is_derived=pa.bool_(),  # as `repository_states.is_derived`
         state_class=pa.string(),  # needs_completion, already_solved, regressed, invalid; null: tests cannot run
+        state_class_reason=pa.string(),  # why there is no class, where tests were to be run on it
         nodes=pa.list_(pa.struct([("node", pa.string()), ("done", pa.bool_())])),  # V and V_done, §6
         edges=pa.list_(pa.struct([("before", pa.string()), ("after", pa.string())])),
         plan=_STRINGS,  # hindsight plan from h on, §7: "kind target"

@@ -397,10 +397,17 @@ def _print_points(project: Any, shard: str) -> None:
     from handoff.report.tables import count_by
 
     lake = project.lake
-    points = lake.rows("injected_handoffs", ["point_id", "labels"], shard=shard)
+    columns = ["point_id", "labels", "state_class", "state_class_reason"]
+    points = lake.rows("injected_handoffs", columns, shard=shard)
     labels = count_by(({"label": label} for point in points for label in point["labels"]), "label")
     counts = ", ".join(f"{label} {n}" for (label,), n in labels) or "no run has two steps"
     out.print(f"[bold]handoff points[/bold]: {len(points)} ({counts})")
+    tested = [point for point in points if point["state_class"] or point["state_class_reason"]]
+    if tested:
+        classes = ((point["state_class"] or f"unknown ({point['state_class_reason']})") for point in tested)
+        listed = count_by(({"class": name} for name in classes), "class")
+        said = "; ".join(f"{name} {n}" for (name,), n in listed[:_LISTED])
+        out.print(f"states by the task's tests: {shown(said, 2000)}", markup=False, soft_wrap=True)
     out.print(f"[bold]views[/bold]: {lake.count('view_renderings', shard=shard)}")
     if points:
         data = "" if project.root == Path("data").absolute() else f" --data {project.root}"

@@ -130,6 +130,7 @@ DESCRIPTIONS: dict[str, str] = {
     "split": "train, validation or test: by repository.",
     "split_is_given": "The split is the source's own.",
     "state_class": "needs_completion, already_solved, regressed or invalid; null when tests cannot run.",
+    "state_class_reason": "Why there is no class, where the task's tests were to be run on the state.",
     "state_is_derived": "Whether the state at the point follows from the recording, and nothing contradicts it.",
     "state_status": "How far the repository state at the point can be trusted.",
     "status": "Of a state: verified, divergent, partial, unverifiable. Of a takeover: how it ended.",

@@ -26,7 +26,8 @@ LABELS = Summary(
 CLASSES = Summary(
     title="points by state",
     sql="""
-        SELECT author, state_status, state_class, count(*) AS points FROM rows
+        SELECT author, state_status, state_class, count(*) AS points,
+               any_value(state_class_reason ORDER BY state_class_reason) AS a_reason_for_no_class FROM rows
         GROUP BY ALL ORDER BY author, state_status, state_class NULLS LAST
     """,
 )

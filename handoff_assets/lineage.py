@@ -41,6 +41,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "state_status": ("repository_states.status",),
         "state_is_derived": ("repository_states.is_derived",),
         "state_class": ("repository_states.tree",),
+        "state_class_reason": ("repository_states.tree",),
         "nodes": ("repository_states.tree", "raw_trajectories.patch"),
         "h": ("quality_signals.step",),
         "gold": ("raw_trajectories.resolved", "repository_states.tree", "quality_signals.signal"),

@@ -18,7 +18,7 @@ OUTCOMES = Summary(
     title="median steps of a takeover",
     sql="""
         SELECT purpose, concat_ws(' · ', view, tier) AS view, arm, count(*) AS runs,
-               round(avg(solved::INT), 3) AS solved, count(*) FILTER (solved IS NULL) AS not_judged,
+               round(avg(solved::INT), 3) AS solved, count(*) FILTER (WHERE solved IS NULL) AS not_judged,
                median(steps) AS steps,
                median(prompt_tokens) AS prompt_tokens, sum(destroyed_fixes) AS destroyed_fixes
         FROM rows GROUP BY ALL ORDER BY ALL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -44,7 +45,7 @@ _TICKS: dict[str, Result] = {
 }
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One run of a task's tests on one state."""
 
     results: dict[str, Result] = {}
@@ -65,16 +66,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         if (exact := self.results.get(name)) is not None:
             return exact
-        found = [result for printed, result in self.results.items() if _is_alias(name, printed)]
-        return next((result for result in _WORST if result in found), None)
+        return self._aliases.get(_alias(name) if "::" not in name else name)
+
+    @cached_property
+    def _aliases(self) -> dict[str, Result]:
+        """Other names of tests → the worst result of those that share it."""
+        found: dict[str, Result] = {}
+        for printed, result in self.results.items():
+            alias = _alias(printed)
+            found[alias] = _worse(found.get(alias, result), result)
+        return found
 
 
 def results_of(output: str) -> dict[str, Result]:
     """The result of every test that the output of a test run names, sorted by name."""
     found: dict[str, Result] = {}
     for name, result in _each(_ANSI.sub("", output)):
-        before = found.get(name, result)
-        found[name] = result if _WORST.index(result) < _WORST.index(before) else before
+        found[name] = _worse(found.get(name, result), result)
     return dict(sorted(found.items()))
 
 
@@ -109,13 +117,13 @@ def _without_message(text: str) -> str:
     return text[: end + 1] if end >= 0 else text
 
 
-def _is_alias(name: str, printed: str) -> bool:
-    if "::" in name:
-        return printed.partition(" ")[0] == name
-    one, other = _UNITTEST_NAME.fullmatch(name), _UNITTEST_NAME.fullmatch(printed)
-    return bool(one and other and one[1] == other[1] and _owner(one) == _owner(other))
+def _alias(printed: str) -> str:
+    """What a printed name may be called elsewhere."""
+    if "::" in printed:
+        return printed.partition(" ")[0]
+    found = _UNITTEST_NAME.fullmatch(printed)
+    return f"{found[1]} ({found[2].removesuffix(f'.{found[1]}')})" if found else printed
 
 
-def _owner(match: re.Match[str]) -> str:
-    """The class of a unittest name, with or without the method after it."""
-    return match[2].removesuffix(f".{match[1]}")
+def _worse(one: Result, other: Result) -> Result:
+    return one if _WORST.index(one) <= _WORST.index(other) else other

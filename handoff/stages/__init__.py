@@ -21,7 +21,7 @@ CODE_VERSIONS: dict[str, str] = {
     "repository_states": "6",
     "environment_facts": "1",
     "quality_signals": "1",
-    "injected_handoffs": "5",
+    "injected_handoffs": "6",
     "view_renderings": "3",
     "worst_points": "1",
     "adversarial_variants": "1",

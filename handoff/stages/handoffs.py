@@ -69,7 +69,12 @@ def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
     leaks = leaked_steps(project, shard)
     with States(project, shard) as states:
         return [
-            {**point.row(), "split": _split(trajectory, splits[id_], states.place(id_)), **states.place(id_)}
+            {
+                **point.row(),
+                "state_class_reason": None,
+                "split": _split(trajectory, splits[id_], states.place(id_)),
+                **states.place(id_),
+            }
             for id_, trajectory in corpus.trajectories(project.lake, shard)
             for point in find_handoff_points(
                 _without_success(trajectory) if id_ in leaks else trajectory, id_, states.of(id_, trajectory.repo)
@@ -113,6 +118,7 @@ def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]]) -> N
     found = dict(zip(distinct, judge_states(project, shard, distinct), strict=True))
     for row, state in zip(rows, states, strict=True):
         row["state_class"] = found[state].state
+        row["state_class_reason"] = None if found[state].state else found[state].reason
 
 
 def count_tests(lab: KataLab, state: State) -> tuple[int, int]:

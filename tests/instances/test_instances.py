@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from handoff.errors import InputError, RecordError, StateError
 from handoff.git.repositories import Repository
 from handoff.git.worktree import lay_out
-from handoff.instances.answers import load_answers, with_tests, write_answers
+from handoff.instances.answers import load_answers, with_reference, with_tests, write_answers
 from handoff.instances.reading import Answer, Instance, contradiction, named_base, read_answers, read_instances
 from tests.states.conftest import FILES, commit
 
@@ -355,6 +355,43 @@ def test_a_test_patch_that_does_not_fit_is_refused(
     with pytest.raises(StateError, match="o__pager-7"):
         with_tests(tmp_path / "sealed", repository, tested, repository.tree_of(tested), answer(patch))
     assert not (tmp_path / "x").exists()
+
+
+def test_files_that_decide_how_tests_run_are_the_bases_unless_the_solution_changes_them(
+    repository: Repository, tested: str, tmp_path: Path
+) -> None:
+    base = repository.tree_of(tested)
+    own = dict.fromkeys(
+        (
+            *("conftest.py", "tests/conftest.py", "setup.cfg", "pyproject.toml", "sitecustomize.py"),
+            *("pytest.py", "pytest/__init__.py", "_pytest/x.py", "unittest/__init__.py"),
+        ),
+        b"mine\n",
+    )
+    kept = {"src/pytest.py": b"mine\n", "tox.ini": b"mine\n", "tests/util.py": b"mine\n"}
+    gold = "--- /dev/null\n+++ b/tox.ini\n@@ -0,0 +1 @@\n+theirs\n"
+    known = Answer(instance_id="i", patch=gold, test_patch=TEST_PATCH)
+    state = repository.write_tree(base, {**own, **kept})
+    judged = with_tests(tmp_path / "sealed", repository, tested, state, known)
+    with judged.repository as store:
+        present = {path for path, _, new in store.differences(base, judged.tree) if new is not None}
+    assert present == {*kept, "tests/test_a.py"}
+
+
+def test_the_reference_of_a_planted_bug_is_the_bug_taken_back(
+    repository: Repository, tested: str, tmp_path: Path
+) -> None:
+    clean = repository.read(repository.tree_of(tested), "src/pager.py")
+    assert clean is not None
+    buggy = commit(repository.git_dir, {**TESTED, "src/pager.py": b"broken\n"}, "Plant", tested)
+    planted = repository.diff(repository.tree_of(tested), repository.tree_of(buggy))
+    reference = with_reference(tmp_path / "s", repository, buggy, Answer(instance_id="i", planted=planted))
+    assert reference is not None
+    with reference.repository as store:
+        assert store.read(reference.tree, "src/pager.py") == clean
+    assert with_reference(tmp_path / "s", repository, buggy, Answer(instance_id="i")) is None
+    with pytest.raises(StateError, match="does not fit"):
+        with_reference(tmp_path / "s", repository, tested, Answer(instance_id="i", planted=planted))
 
 
 def test_without_tests_the_state_is_judged_as_it_is(repository: Repository, tested: str, tmp_path: Path) -> None:

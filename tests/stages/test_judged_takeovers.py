@@ -23,6 +23,9 @@ from handoff.kata.world import unified_diff
 from handoff.project import Project
 from handoff.sandbox import python_paths
 from handoff.stages import is_real
+from handoff.stages.adversary import adversarial_variants
+from handoff.stages.coevolution import policy, round_report
+from handoff.stages.curation import curated_training_set, exports
 from handoff.stages.diagnosis import diagnostics, robustness
 from handoff.stages.one_takeover import one_takeover
 from handoff.stages.takeovers import takeover_runs
@@ -89,6 +92,7 @@ class World:
         self.url = url
         self.script: list[dict[str, Any]] = []
         self.folder = folder
+        self.said = ""
         self.data = folder / "data"
         files = {path.encode(): ("100644", text.encode()) for path, text in base.items()}
         self.source = folder / "pager.git"
@@ -103,6 +107,7 @@ class World:
         arguments += ["--instances", str(self.folder / "instances.jsonl"), "--shard", "real", "--data", str(self.data)]
         done = CliRunner().invoke(cli.app, [*arguments, *more])
         assert done.exit_code == 0, done.output
+        self.said = " ".join(done.output.split())
         return Project(self.data).lake.rows("injected_handoffs", shard="real")
 
     def set(self, url: str | None = None, *, tests: str = "", head: str = "", programs: bool = True) -> Project:
@@ -244,7 +249,11 @@ def test_states_are_classed_where_asked(world: World) -> None:
     assert {p["state_class"] for p in world.ingest("--test", PASS_TO_PASS=["tests/test_pager.py::nobody"])} == {
         "needs_completion"
     }
-    assert {p["state_class"] for p in world.ingest("--test", PASS_TO_PASS=[], FAIL_TO_PASS=[])} == {None}
+    untold = world.ingest("--test", PASS_TO_PASS=[], FAIL_TO_PASS=[])
+    assert {(p["state_class"], p["state_class_reason"]) for p in untold} == {
+        (None, "the instance names no tests that decide it")
+    }
+    assert "unknown (the instance names no tests that decide it)" in world.said
 
 
 def test_nothing_is_tested_twice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,6 +281,7 @@ def test_a_round_evaluates_at_points_of_real_repositories(world: World) -> None:
     """From the takeovers to the round's page: solved, not solved and unknown are three things."""
     world.ingest()
     with serving(then=server.answer(message("", FIXED, SUBMIT))) as at:
+        world.url = at.url
         project = world.set(at.url, head='evaluate = ["stub"]')
         takeover_runs(project, "r000", "real")
         assert project.lake.rows("takeover_runs", round="r000") == [], "nobody is run before the second round"
@@ -286,10 +296,22 @@ def test_a_round_evaluates_at_points_of_real_repositories(world: World) -> None:
         takeover_runs(unfit, "r001", "real")
         assert len(at.requests) == asked, "judged anew, not run anew"
         assert {row["solved"] for row in unfit.lake.rows("takeover_runs", round="r001")} == {None}
-    diagnostics(unfit, "r001", "real")
-    robustness(unfit, "r001")
-    cells = [row for row in unfit.lake.rows("robustness", round="r001") if row["metric"] == "solve_rate"]
-    assert cells and all(row["value"] is None for row in cells)
+        for state in ("needs_completion", None):
+            world.ingest(*(["--test"] if state else []))
+            project = world.set(world.url, head='evaluate = ["stub"]', tests="" if state else 'command = "false"')
+            adversarial_variants(project, "r001", "real")
+            takeover_runs(project, "r001", "real")
+            diagnostics(project, "r001", "real")
+            for stage in (robustness, curated_training_set, exports, policy, round_report):
+                stage(project, "r001")
+            cells = [row for row in project.lake.rows("robustness", round="r001") if row["metric"] == "solve_rate"]
+            assert cells and {row["value"] for row in cells} == {1.0 if state else None}
+            assert all(row["reason"] for row in cells if row["value"] is None)
+            page = (project.reports / "r001" / "index.html").read_text()
+            assert ("not judged" in page) == (state is None)
+            assert project.lake.count("curated_training_set", round="r001") == 0, (
+                "nothing of a test point is trained on"
+            )
 
 
 # -- endings --------------------------------------------------------------------------------------
