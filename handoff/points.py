@@ -88,6 +88,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     state_status: str | None
     state_is_derived: bool
     state_class: StateClass | None = None
+    state_class_reason: str | None = None
+    """Why there is no class, where tests were to be run on the state."""
     nodes: tuple[Node, ...]
     """Empty unless the run's end is a reference: it is resolved, or a person's branch."""
     edges: tuple[Edge, ...]

@@ -71,7 +71,6 @@ def _point_rows(project: Project, shard: str) -> list[dict[str, Any]]:
         return [
             {
                 **point.row(),
-                "state_class_reason": None,
                 "split": _split(trajectory, splits[id_], states.place(id_)),
                 **states.place(id_),
             }
