@@ -17,6 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
+from handoff.cli_options import Data, data_folder, warn_about_sandbox
+from handoff.cli_study import study
 from handoff.errors import HandoffError, InputError
 from handoff.terminal import (
     complain,
@@ -74,11 +76,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", help="The project's data folder. Default: $HANDOFF_DATA, else ./data.", show_default=False),
-]
+app.add_typer(study)
 
 
 Branches = Annotated[
@@ -102,11 +100,6 @@ def main() -> None:
     app()
 
 
-def data_folder(data: Path | None) -> Path:
-    """The folder meant by ``--data``, the environment or the default, in this order."""
-    return data or Path(os.environ.get("HANDOFF_DATA") or "data")
-
-
 # -- the whole job ------------------------------------------------------------------------------
 
 
@@ -126,7 +119,7 @@ def demo(
     project = Project(data_folder(data))
     if seed is not None:
         project = project.with_seed(seed)
-    _warn_about_sandbox(project)
+    warn_about_sandbox(project)
     settings = project.settings
     world = generate(settings.seed, settings.kata.train, settings.kata.validation, settings.kata.test)
     with progress() as report:
@@ -408,7 +401,7 @@ def takeover(
     project = Project(data_folder(data))
     if sandbox is not None:
         project = with_sandbox(project, sandbox)
-    _warn_about_sandbox(project)
+    warn_about_sandbox(project)
     row = one_takeover(project, point, view, successor, seed, writer)
     print_takeover(row)
     if row["status"] == "error":
@@ -436,7 +429,7 @@ def worst_point(
     from handoff.terminal_takeover import print_worst_point
 
     project = Project(data_folder(data))
-    _warn_about_sandbox(project)
+    warn_about_sandbox(project)
     with progress() as report:
         worst = find_worst_point(
             project, run, arm=successor, view=view, budget=budget, round=round, progress=report("taking over")
@@ -564,13 +557,6 @@ def _file_and_record(run: str) -> tuple[Path, int] | None:
 def _text(option: str) -> str:
     """What an option says, or the file that it names."""
     return Path(option).read_text("utf-8", "replace").strip() if os.path.isfile(option) else option  # noqa: PTH113
-
-
-def _warn_about_sandbox(project: Any) -> None:
-    from handoff.sandbox import HOST_WARNING, missing
-
-    if project.settings.sandbox == "host" or (project.settings.sandbox in ("auto", "docker") and missing("bubblewrap")):
-        err.print(f"[yellow]warning[/yellow] {escape(HOST_WARNING)}")
 
 
 if __name__ == "__main__":

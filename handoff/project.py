@@ -21,7 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ from handoff.git.repositories import Repositories
 from handoff.git.repository import KEPT_BYTES
 from handoff.judging.settings import TestRule
 from handoff.lake import Lake, write_file
+from handoff.studies.design import DebtStudy, Study, TaxStudy, check_name
 from handoff.views import ALL_VIEWS, parse_view
 
 SHARD_FILE = ".shard.json"
@@ -40,6 +41,11 @@ SHARD_FILE = ".shard.json"
 
 TAKEN_NAMES = frozenset({"A", "A+opening", "B", "E", "expert", "oracle", "resampled", "replay"})
 """Names of successors that the embedded world has."""
+
+USUAL_STUDIES: dict[str, Study] = {"debt": DebtStudy(), "tax": TaxStudy()}
+"""Studies of the embedded world, which nobody has to describe."""
+
+StudyKind = TypeVar("StudyKind", DebtStudy, TaxStudy)
 
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -112,12 +118,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     worst_points: WorstPointSettings = WorstPointSettings()
+    studies: dict[str, Study] = {}
+    """``[studies.NAME]``: comparisons of views or of models (``docs/studies.md``). ``debt`` and ``tax`` are there
+    without being described."""
     kata: KataSettings = KataSettings()
 
     def __post_init__(self) -> None:
         for name in self.successors:
             if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", name) is None or name in TAKEN_NAMES:
                 raise InputError(f"[successors.{name}]: {name!r} cannot name a successor; choose another name")
+        for name, study in self.studies.items():
+            check_name(name)
+            if (usual := USUAL_STUDIES.get(name)) is not None and type(usual) is not type(study):
+                raise InputError(f"[studies.{name}]: {name} is the name of another kind of study; choose another name")
         for name in self.evaluate:
             if name not in self.successors:
                 raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
@@ -207,6 +220,23 @@ class Project:
     def reports(self) -> Path:
         """HTML reports."""
         return self.root / "reports"
+
+    # -- studies --------------------------------------------------------------------------------
+
+    def studies(self) -> dict[str, Study]:
+        """Every study by name: those of the settings, and the usual ones of the embedded world."""
+        return dict(sorted({**USUAL_STUDIES, **self.settings.studies}.items()))
+
+    def study(self, name: str, kind: type[StudyKind]) -> StudyKind:
+        """One study of a kind; ``InputError`` when there is none of that name, or it is of another kind."""
+        found = self.studies().get(name)
+        if found is None:
+            known = ", ".join(self.studies())
+            raise InputError(f"no study {name!r}: describe it under [studies.{name}]; studies are: {known}")
+        if not isinstance(found, kind):
+            other = found.__struct_config__.tag
+            raise InputError(f"{name} is a {other} study; run `handoff study {other} --name {name}`")
+        return found
 
     # -- shards ---------------------------------------------------------------------------------
 

@@ -52,10 +52,16 @@ KEYS: dict[str, tuple[str, ...]] = {
     "policy": ("policy_id",),
     "round_report": ("round",),
     "corpus_report": ("format", "repo", "status", "category"),
+    "handoff_debt": ("arm", "view", "label", "metric"),
+    "handoff_tax": ("direction", "timing", "interface"),
 }
 """Columns that name one row of an asset's table to a person."""
 
-BESIDE = {"state_verdicts": ("repository_states", ("trajectory_id",))}
+BESIDE = {
+    "state_verdicts": ("repository_states", ("trajectory_id",)),
+    "debt_runs": ("handoff_debt", ("takeover_id",)),
+    "tax_runs": ("handoff_tax", ("takeover_id",)),
+}
 """Tables that another table's asset writes with its own: that asset, and the columns that name a row."""
 _NAMING = KEYS | {table: keys for table, (_, keys) in BESIDE.items()}
 

@@ -11,6 +11,8 @@ from handoff_assets.curated_training_set import curated_training_set
 from handoff_assets.diagnostics import diagnostics
 from handoff_assets.environment_facts import environment_facts
 from handoff_assets.exports import exports
+from handoff_assets.handoff_debt import handoff_debt
+from handoff_assets.handoff_tax import handoff_tax
 from handoff_assets.injected_handoffs import injected_handoffs
 from handoff_assets.jobs import jobs
 from handoff_assets.policy import policy
@@ -50,6 +52,8 @@ ASSETS = (
     policy,
     round_report,
     corpus_report,
+    handoff_debt,
+    handoff_tax,
 )
 
 

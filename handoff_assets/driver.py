@@ -38,7 +38,7 @@ from handoff.stages import round_name
 from handoff_assets import progress
 from handoff_assets.partitions import lake_partition
 from resources.project import CHECKOUT, DEMONSTRATIONS
-from sensors.jobs import ACTIVE, CONTENT, CORPUS, REPORT, ROUND, TAKEOVER
+from sensors.jobs import ACTIVE, CONTENT, CORPUS, DEBT, REPORT, ROUND, TAKEOVER, TAX
 
 if TYPE_CHECKING:
     from dagster import Definitions
@@ -66,8 +66,10 @@ STAGES: dict[str, dict[str, str]] = {
         "policy": "coevolution",
         "round_report": "coevolution",
     },
+    DEBT: {"handoff_debt": "debt_study"},
+    TAX: {"handoff_tax": "tax_study"},
 }
-"""Tables of each job, in order, with the module of ``handoff.stages`` that fills them."""
+"""Tables of each job, in order, with the module of ``handoff.stages`` that fills them. The driver runs no study."""
 
 FIRST = ("kata-train", "kata-validation", "kata-test")
 """The order in which a round takes shards over; others follow by name."""
@@ -137,6 +139,7 @@ def run_graph(
         _mark_dead_runs(instance)
         instance.add_dynamic_partitions("shard", sorted(project.shards()))
         instance.add_dynamic_partitions("round", [round_name(n) for n in range(rounds)])
+        instance.add_dynamic_partitions("study", sorted(project.studies()))
         for job, key in plan:
             found = _recorded(instance, project, job, key)
             if found is not None:
@@ -191,7 +194,9 @@ def open_ui(root: Path, port: int) -> NoReturn:
 
     Two of them on one instance would both run its sensors: the second one is refused.
     """
-    open_instance(root).dispose()
+    instance = open_instance(root)
+    instance.add_dynamic_partitions("study", sorted(Project(root).studies()))
+    instance.dispose()
     lock = os.open(root / "dagster" / "ui.lock", os.O_CREAT | os.O_WRONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
-"""Jobs: what runs together, one per kind of partition: a run is one shard, one shard of a round, or one round. The
-corpus report, which has none, is a job by itself."""
+"""Jobs: what runs together, one per kind of partition: a run is one shard, one shard of a round, one round, or one
+study. The corpus report, which has none, is a job by itself."""
 
 from dagster import AssetSelection, define_asset_job
 
-from sensors.jobs import CORPUS, REPORT, ROUND, TAKEOVER
+from sensors.jobs import CORPUS, DEBT, REPORT, ROUND, TAKEOVER, TAX
 
 corpus_job = define_asset_job(
     CORPUS,
@@ -33,4 +33,14 @@ round_job = define_asset_job(
     selection=AssetSelection.assets("robustness", "curated_training_set", "exports", "policy", "round_report"),
     description="Closes one round, after its takeovers: robustness, training data, exports, policies, report.",
 )
-jobs = [corpus_job, report_job, takeover_job, round_job]
+debt_job = define_asset_job(
+    DEBT,
+    selection=AssetSelection.assets("handoff_debt"),
+    description="Runs one debt study: successors under every view, against the bare repository.",
+)
+tax_job = define_asset_job(
+    TAX,
+    selection=AssetSelection.assets("handoff_tax"),
+    description="Runs one tax study: two models switched in the middle of tasks.",
+)
+jobs = [corpus_job, report_job, takeover_job, round_job, debt_job, tax_job]

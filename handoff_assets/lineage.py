@@ -63,7 +63,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "point_id": ("injected_handoffs.point_id",),
         "h": ("injected_handoffs.h",),
         "n_steps": ("injected_handoffs.n_steps",),
-        "cost": ("injected_handoffs.remaining_steps", "injected_handoffs.remaining_prompt_tokens"),
+        "excess_cost": ("injected_handoffs.remaining_steps", "injected_handoffs.remaining_prompt_tokens"),
     },
     "takeover_runs": {
         "point_id": ("injected_handoffs.point_id",),
@@ -150,6 +150,19 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "unverifiable_steps": ("repository_states.status",),
         "trajectory_id": ("repository_states.trajectory_id",),
         "reason": ("repository_states.reason",),
+    },
+    "handoff_debt": {
+        "arm": ("policy.arm",),
+        "view": ("view_renderings.view",),
+        "label": ("injected_handoffs.labels",),
+        "reference": ("view_renderings.view",),
+        "n_points": ("injected_handoffs.point_id",),
+        "n_tasks": ("injected_handoffs.task_id",),
+    },
+    "handoff_tax": {
+        "low": ("policy.arm",),
+        "high": ("policy.arm",),
+        "n_tasks": ("raw_trajectories.task_id",),
     },
 }
 

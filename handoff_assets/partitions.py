@@ -1,9 +1,10 @@
 """Partitions: ``shard`` for what describes recordings, ``round`` for what looks at everything, both for what
-runs agents.
+runs agents, ``study`` for the two studies.
 
 The corpus report looks at all shards and has none.
 
-Both are dynamic: a shard appears when files are dropped, a round when one is started. Keys of the combined
+All are dynamic: a shard appears when files are dropped, a round when one is started, a study when the settings
+describe it. Keys of the combined
 partitions read ``r000|a-shard``.
 """
 
@@ -19,8 +20,11 @@ from dagster import (
 SHARD = "shard"
 ROUND = "round"
 
+STUDY = "study"
+
 shards = DynamicPartitionsDefinition(name=SHARD)
 rounds = DynamicPartitionsDefinition(name=ROUND)
+studies = DynamicPartitionsDefinition(name=STUDY)
 rounds_by_shard = MultiPartitionsDefinition({ROUND: rounds, SHARD: shards})
 
 with warnings.catch_warnings():
@@ -41,6 +45,7 @@ BY_SHARD = frozenset(
     }
 )
 BY_ROUND_AND_SHARD = frozenset({"worst_points", "adversarial_variants", "takeover_runs", "diagnostics"})
+BY_STUDY = frozenset({"handoff_debt", "debt_runs", "handoff_tax", "tax_runs"})
 WHOLE = frozenset({"corpus_report"})
 """Tables without partitions."""
 
@@ -55,4 +60,6 @@ def lake_partition(table: str, key: str) -> dict[str, str]:
     if table in BY_ROUND_AND_SHARD:
         round, shard = key.split("|")
         return {ROUND: round, SHARD: shard}
+    if table in BY_STUDY:
+        return {STUDY: key}
     return {SHARD: key} if table in BY_SHARD else {ROUND: key}

@@ -15,14 +15,14 @@ from resources.successor import SuccessorResource
 WORST = Summary(
     title="worst points",
     sql="""
-        SELECT how, 'step ' || h || ' of ' || n_steps AS point, coalesce(confirmed_cost, cost) AS excess_cost,
+        SELECT how, 'step ' || h || ' of ' || n_steps AS point, coalesce(confirmed_cost, excess_cost) AS cost,
                coalesce(confirmed_low, low) AS low, coalesce(confirmed_high, high) AS high, n_runs, search_runs,
                uniform_runs, trajectory_id
-        FROM rows WHERE is_worst ORDER BY how DESC, excess_cost DESC, trajectory_id
+        FROM rows WHERE is_worst ORDER BY how DESC, cost DESC, trajectory_id
     """,
     group="how",
     label="point",
-    value="excess_cost",
+    value="cost",
     low="low",
     high="high",
 )

@@ -6,6 +6,8 @@ CORPUS = "corpus_job"
 REPORT = "report_job"
 TAKEOVER = "takeover_job"
 ROUND = "round_job"
+DEBT = "debt_job"
+TAX = "tax_job"
 
 CONTENT = "handoff/content"
 """Tag: hash of the bytes that a corpus run reads."""

@@ -40,9 +40,10 @@ class Handed(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=512)
 def read_view(view: str, text: str) -> Handed:
     """Read a view's text."""
-    if not text:
+    kind = view.partition(":")[0]
+    if not text or kind == "diff":  # a diff is read by ``mind.read_diff``
         return Handed()
-    return _read_trace(text) if view == "trace" else _read_notes(text)
+    return _read_trace(text) if kind in ("trace", "window", "diet") else _read_notes(text)
 
 
 def _read_notes(text: str) -> Handed:

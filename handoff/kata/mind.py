@@ -83,6 +83,8 @@ class Mind:
         told = _PACKAGE.search(briefing.task)
         self._told_package = told[1] if told else ""
         self._take_map(briefing.view_text)
+        if briefing.view == "diff":
+            self.hunks, self.hunk_code = read_diff(briefing.view_text)
         self._suspicions: tuple[tuple[object, ...], dict[str, float]] | None = None
 
     # -- reading the conversation ----------------------------------------------------------------

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from handoff.errors import StateError
 from handoff.git.locks import locked
+from handoff.git.objects import write_loose
 from handoff.kata.world import Task, World
 
 _PERSON = "kata <kata@example.invalid> 1700000000 +0000"
@@ -125,21 +125,12 @@ def _import_commands(task: Task) -> bytes:
 
 def write_tree(git_dir: Path, files: Mapping[str, str]) -> str:
     """Write a folder of plain text files as loose objects; the tree id. Safe beside other writers."""
-    objects = [("blob", _blob_id(text), text.encode("utf-8", "surrogateescape")) for _, text in sorted(files.items())]
-    objects += [("tree", id_, body) for id_, body in _tree_objects(files)]
-    for kind, id_, body in objects:
-        _write_loose(git_dir, kind, id_, body)
-    return objects[-1][1]
-
-
-def _write_loose(git_dir: Path, kind: str, id_: str, body: bytes) -> None:
-    path = git_dir / "objects" / id_[:2] / id_[2:]
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"tmp_obj_{id_[:8]}_{os.getpid()}")
-    aside.write_bytes(zlib.compress(b"%s %d\0" % (kind.encode(), len(body)) + body, 1))
-    aside.replace(path)
+    for _, text in sorted(files.items()):
+        write_loose(git_dir, "blob", text.encode("utf-8", "surrogateescape"))
+    trees = _tree_objects(files)
+    for _, body in trees:
+        write_loose(git_dir, "tree", body)
+    return trees[-1][0]
 
 
 def read_tree(git_dir: Path, tree: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 from xml.sax.saxutils import escape
 
@@ -171,3 +171,68 @@ def cost_curve(title: str, places: Sequence[Place], marked: str | None, *, width
             )
         drawn.append(f'<circle cx="{x(place.h):.1f}" cy="{y(place.mean):.1f}" r="3.5" fill="{colour}"/>')
     return _drawing(title, "".join(drawn), width, top + height + 30)
+
+
+class Spot(msgspec.Struct, frozen=True, kw_only=True):
+    """One offer: what it costs and what it gives."""
+
+    name: str
+    x: float
+    """Cost; less is better."""
+    y: float
+    """A share; more is better."""
+    is_on_front: bool
+
+
+def front_chart(
+    title: str,
+    spots: Sequence[Spot],
+    marks: Sequence[tuple[str, float, float | None]] = (),
+    *,
+    unit: str = "",
+    width: int = 640,
+) -> str:
+    """Cost against quality, with the Pareto front as a line. ``marks``: (name, cost, quality) to compare with."""
+    height, left, right, top, bottom = 360, 60, 150, 44, 44
+    every = [(spot.x, spot.y) for spot in spots] + [(x, y) for _, x, y in marks if y is not None]
+    most = max((x for x, _ in every), default=1.0) * 1.05 or 1.0
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + x / most * (width - left - right), top + (1 - y) * (height - top - bottom)
+
+    drawn = [
+        f'<path d="M{left} {top}V{height - bottom}H{width - right}" fill="none" stroke="currentColor" opacity=".4"/>'
+    ]
+    for tenth in (0.0, 0.5, 1.0):
+        _, y = at(0, tenth)
+        drawn.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth:.1f}</text>')
+    for share in (0.0, 0.5, 1.0):
+        x, _ = at(most * share, 0)
+        drawn.append(f'<text x="{x:.1f}" y="{height - bottom + 18}" text-anchor="middle">{most * share:,.4g}</text>')
+    front = sorted({at(spot.x, spot.y) for spot in spots if spot.is_on_front})
+    if len(front) > 1:
+        line = "L".join(f"{x:.1f} {y:.1f}" for x, y in front)
+        drawn.append(f'<path d="M{line}" fill="none" stroke="{PALETTE["E"]}" stroke-width="1.5"/>')
+    for name, cost, quality in marks:
+        if quality is not None:
+            a, b = at(cost, quality)
+            drawn.append(f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10" stroke="currentColor"/>')
+            drawn.append(f'<text x="{a + 9:.1f}" y="{b + 4:.1f}" font-style="italic">{escape(name)}</text>')
+    for (a, b), names in _together(spots, at).items():
+        colour = PALETTE["E"] if any(spot.is_on_front for spot in names) else _OTHER
+        drawn.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{colour}"/>')
+        label = ", ".join(spot.name for spot in names)
+        drawn.append(f'<text x="{a + 9:.1f}" y="{b + 4:.1f}">{escape(label)}</text>')
+    return _drawing(f"{title} ({unit})" if unit else title, "".join(drawn), width, height)
+
+
+def _together(
+    spots: Sequence[Spot], at: Callable[[float, float], tuple[float, float]]
+) -> dict[tuple[float, float], list[Spot]]:
+    """Spots by place; those within a few pixels of one before share its place, so that their names can be read."""
+    found: dict[tuple[float, float], list[Spot]] = {}
+    for spot in sorted(spots, key=lambda s: (s.x, s.y, s.name)):
+        a, b = at(spot.x, spot.y)
+        near = next((place for place in found if abs(place[0] - a) < 60 and abs(place[1] - b) < 9), None)
+        found.setdefault(near or (a, b), []).append(spot)
+    return found

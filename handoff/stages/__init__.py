@@ -33,6 +33,8 @@ CODE_VERSIONS: dict[str, str] = {
     "policy": "1",
     "round_report": "1",
     "corpus_report": "2",
+    "handoff_debt": "1",
+    "handoff_tax": "1",
 }
 
 

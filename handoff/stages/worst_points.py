@@ -63,7 +63,7 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
                 "arm": self.arm,
                 "view": self.view,
                 "how": "searched",
-                "cost": own.mean,
+                "excess_cost": own.mean,
                 "low": own.low,
                 "high": own.high,
                 "n_runs": len(own.costs),
@@ -107,9 +107,9 @@ def worst_points(project: Project, round: str, shard: str, progress: Progress | 
 def known_costs(project: Project, round: str, shard: str) -> dict[str, float]:
     """Mean excess cost by point id, from table ``worst_points``: searched where it was, else measured."""
     costs: dict[str, float] = {}
-    for row in project.lake.rows("worst_points", ["point_id", "how", "cost"], round=round, shard=shard):
-        if row["cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
-            costs[row["point_id"]] = row["cost"]
+    for row in project.lake.rows("worst_points", ["point_id", "how", "excess_cost"], round=round, shard=shard):
+        if row["excess_cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
+            costs[row["point_id"]] = row["excess_cost"]
     return costs
 
 
@@ -167,7 +167,7 @@ def _measured(
             "arm": own.successor,
             "view": own.view,
             "how": "measured",
-            "cost": cost,
+            "excess_cost": cost,
             "n_runs": n,
             "is_worst": worst[point["trajectory_id"]] == (cost, -point["h"]),
         }

@@ -93,11 +93,20 @@ def _check_names(what: str, names: tuple[str, ...]) -> None:
         raise InputError(f"{what}: name successors, such as A or the NAME of [successors.NAME]")
 
 
+def check_name(name: str) -> str:
+    """The name, when a study can have it: it names a folder. ``InputError`` otherwise."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is None:
+        raise InputError(f"{name[:100]!r} cannot name a study; use letters, digits, '.', '_' and '-'")
+    return name
+
+
 def study_name(study: Study) -> str:
     """The name of a study that was given none: what it compares. Two that differ only in size share it."""
-    if study == DebtStudy():
-        return "debt"
-    if study == TaxStudy():
-        return "tax"
-    parts = ("debt", *study.successors) if isinstance(study, DebtStudy) else ("tax", study.low, study.high)
-    return "-".join((*parts, *study.tasks)).replace("+", "_")[:100]
+    if isinstance(study, DebtStudy):
+        chosen = () if study.successors == DebtStudy().successors else study.successors
+        parts = ("debt", *chosen, *study.tasks)
+    else:
+        usual = TaxStudy()
+        chosen = () if (study.low, study.high) == (usual.low, usual.high) else (study.low, study.high)
+        parts = ("tax", *chosen, *study.tasks)
+    return "-".join(parts).replace("+", "_")[:100]

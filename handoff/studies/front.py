@@ -50,22 +50,20 @@ def pareto(offers: Sequence[Offer]) -> frozenset[str]:
 def recommend(offers: Sequence[Offer], *, budget: float | None, seed: int) -> Recommendation:
     """The interface on the front with the highest quality whose cost is at most ``budget`` (``None``: no bound).
 
-    Between equals the cheaper one, then by name. ``budget`` is what the high-capability model costs alone: a switch
-    that costs more is not worth making. Others are *not separated* when the 95 % interval of the paired difference
-    of solved shares, bootstrapped by task, does not lie wholly on the recommended one's side.
+    Between equals the cheaper one, then by name. ``budget`` is what the costlier of the two models costs alone: a
+    switch that costs more than either is not worth making. Others are *not separated* when the 95 % interval of the
+    paired difference of solved shares, bootstrapped by task, does not lie wholly on the recommended one's side.
     """
     if not offers:
         return Recommendation(interface=None, reason="no switched run has an outcome")
     front = pareto(offers)
     able = [o for o in offers if o.interface in front and (budget is None or o.cost <= budget)]
     if not able:
-        return Recommendation(
-            interface=None, reason="every interface on the front costs more than the high-capability model alone"
-        )
+        return Recommendation(interface=None, reason="every interface on the front costs more than either model alone")
     best = min(able, key=lambda o: (-o.quality, o.cost, o.interface))
     others = [o for o in offers if o.interface != best.interface]
     open_ = tuple(sorted(o.interface for o in others if not _is_better(best, o, seed)))
-    bound = "" if budget is None else " that costs no more than the high-capability model alone"
+    bound = "" if budget is None else " that costs no more than the costlier model alone"
     return Recommendation(interface=best.interface, reason=f"the best quality on the front{bound}", not_separated=open_)
 
 

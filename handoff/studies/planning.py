@@ -12,10 +12,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from handoff.errors import InputError
 from handoff.takeover import Budget
 
 SINGLE = "single session"
 """What a line says in place of a view for a run that is no takeover."""
+
+AGREE = (
+    "this study asks endpoints that cost money, or whose prices are not known; start it with `handoff study … --yes`"
+)
 
 Price: TypeAlias = Callable[[str, float, float], float | None]
 """(model, prompt tokens, completion tokens) → US dollars; ``None``: nobody knows its prices."""
@@ -77,6 +82,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """What they cost; ``None`` where some price is not known."""
         known = [line.dollars for line in self.lines if line.dollars is not None]
         return sum(known) if len(known) == len(self.lines) else None
+
+    def require_free(self) -> None:
+        """``InputError`` when the study would cost money: nobody was asked."""
+        if self.costs_money:
+            raise InputError(AGREE)
 
 
 class Past(NamedTuple):

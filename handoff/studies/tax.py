@@ -215,7 +215,8 @@ def _with_front(cells: Sequence[Cell], offers: Mapping[str, Offer], seed: int) -
     front = pareto(list(offers.values()))
     chosen: Recommendation | None = None
     if cells and cells[0].timing == ALL:
-        budget = max((cell.cost_high for cell in cells if cell.cost_high is not None), default=None)
+        alone = [cost for cell in cells for cost in (cell.cost_low, cell.cost_high) if cost is not None]
+        budget = max(alone, default=None)
         chosen = recommend(list(offers.values()), budget=budget, seed=seed)
     marked = []
     for cell in cells:

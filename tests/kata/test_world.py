@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from handoff.kata import store, templates
@@ -103,3 +105,19 @@ def test_the_world_does_not_depend_on_the_hash_seed() -> None:
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
+
+
+def test_threads_that_write_the_same_tree_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Takeovers on endpoints run on threads of one process, and often end in the same state."""
+    store.write_repositories(World(seed=0, tasks=()), tmp_path / "kata.git")
+    files = {f"module_{n}.py": f"x = {n}\n" * 200 for n in range(40)}
+    barrier = threading.Barrier(8)
+
+    def write(_: int) -> str:
+        barrier.wait()
+        return store.write_tree(tmp_path / "kata.git", files)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(write, range(8))) == {store.tree_id(files)}
+    assert store.read_tree(tmp_path / "kata.git", store.tree_id(files)) == files
+    assert not list((tmp_path / "kata.git" / "objects").rglob("tmp_obj_*"))

@@ -16,7 +16,7 @@ from handoff_assets.columns import DESCRIPTIONS
 from handoff_assets.definitions import assemble
 from handoff_assets.driver import STAGES
 from handoff_assets.lineage import COLUMN_LINEAGE
-from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD, WHOLE
+from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD, BY_STUDY, WHOLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -28,6 +28,7 @@ GROUPS = {
     "diagnosis": {"diagnostics", "robustness"},
     "curation": {"curated_training_set", "exports"},
     "coevolution": {"policy", "round_report"},
+    "studies": {"handoff_debt", "handoff_tax"},
 }
 
 
@@ -82,7 +83,8 @@ def test_partitions_are_shard_round_or_both(defs: Definitions) -> None:
         elif name in WHOLE:
             assert partitions is None
         else:
-            assert getattr(partitions, "name", None) == ("shard" if name in BY_SHARD else "round")
+            kind = "shard" if name in BY_SHARD else "study" if name in BY_STUDY else "round"
+            assert getattr(partitions, "name", None) == kind
 
 
 def test_jobs_hold_each_table_once_in_the_order_of_the_graph(defs: Definitions) -> None:
