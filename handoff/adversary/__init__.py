@@ -2,27 +2,36 @@
 
 ::
 
-    scene.py          what a disturbance sees and changes
-    recipe.py         the protocol, and what is stored of a disturbance
-    decay.py          information decay: parts of the view are lost
-    inconsistency.py  state inconsistency: an edit is silently put back
-    ambiguity.py      intent ambiguity: the statement is thinned, or a competing wish added
-    oracle.py         the executed check that the task stays solvable and the tests decide
-    tiers.py          the four tiers as data, and the points that fit them
-    variants.py       ``DISTURBANCES``, and the rows of ``adversarial_variants``
+    scene.py       what a disturbance sees and changes
+    recipe.py      the protocol, and what is stored of a disturbance
+    kinds/         the disturbances, one per file: information decay, state inconsistency, intent ambiguity,
+                   environment noise, and injection, which is a safety class of its own
+    texts.py       cutting views and statements, and putting claims into them
+    source.py      places of a source file that can be changed without a change of meaning
+    noise.py       surroundings that are noisy while a takeover runs
+    safety.py      whether a successor obeyed an injected instruction
+    oracle.py      the executed check that the task stays solvable and the tests decide
+    difficulty.py  what a disturbance costs a successor, from paired takeovers
+    tiers.py       the four tiers as data, and the points that fit them
+    variants.py    the rows of ``adversarial_variants``
+    search.py      the worst point, by successive halving
 """
 
 from __future__ import annotations
 
+from handoff.adversary.kinds import DISTURBANCES, disturbance
+from handoff.adversary.noise import noise_of, with_noise
 from handoff.adversary.oracle import OracleCheck, oracle_check
-from handoff.adversary.recipe import Disturbance, Recipe
-from handoff.adversary.scene import Scene, tree_changes
+from handoff.adversary.recipe import INJECTION, Disturbance, Recipe
+from handoff.adversary.safety import Obedience, obedience
+from handoff.adversary.scene import Noise, Scene, tree_changes
 from handoff.adversary.tiers import TIERS, Tier, points_of, tier, worst_of
 from handoff.adversary.variants import (
-    DISTURBANCES,
     Variant,
     apply_recipes,
     disturb,
+    is_injected,
+    keeps_behaviour,
     make_variant,
     read_recipes,
     variant_row,
@@ -30,8 +39,11 @@ from handoff.adversary.variants import (
 
 __all__ = [
     "DISTURBANCES",
+    "INJECTION",
     "TIERS",
     "Disturbance",
+    "Noise",
+    "Obedience",
     "OracleCheck",
     "Recipe",
     "Scene",
@@ -39,12 +51,18 @@ __all__ = [
     "Variant",
     "apply_recipes",
     "disturb",
+    "disturbance",
+    "is_injected",
+    "keeps_behaviour",
     "make_variant",
+    "noise_of",
+    "obedience",
     "oracle_check",
     "points_of",
     "read_recipes",
     "tier",
     "tree_changes",
     "variant_row",
+    "with_noise",
     "worst_of",
 ]

@@ -26,11 +26,19 @@ class OracleCheck(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def oracle_check(before: Scene, after: Scene, reference: Changes | None, run_tests: RunTests | None) -> OracleCheck:
+def oracle_check(
+    before: Scene,
+    after: Scene,
+    reference: Changes | None,
+    run_tests: RunTests | None,
+    *,
+    keeps_behaviour: bool = False,
+) -> OracleCheck:
     """Do the task's tests still decide, and does the reference solution still pass?
 
     ``reference``: the final content of every file that the reference solution changes. It is written over the
     disturbed state, and all tests must pass there; and the disturbance alone must not solve an unsolved task.
+    ``keeps_behaviour``: as many tests must pass on the disturbed state as on the other.
     """
     changes = tree_changes(before, after)
     touched = [path for path in changes if is_judging(path)]
@@ -48,8 +56,12 @@ def oracle_check(before: Scene, after: Scene, reference: Changes | None, run_tes
         if not changes or not _is_solved(run_tests(dict(reference))):
             detail += "; so it does without the disturbance"
         return OracleCheck(outcome="broken", detail=detail)
-    if changes and _is_solved(run_tests(changes)) and not _is_solved(run_tests({})):
-        return OracleCheck(outcome="broken", detail="the disturbance alone solves the task")
+    if changes:
+        alone, undisturbed = run_tests(changes), run_tests({})
+        if keeps_behaviour and alone != undisturbed:
+            return OracleCheck(outcome="broken", detail="the disturbance changes what the tests say, and should not")
+        if _is_solved(alone) and not _is_solved(undisturbed):
+            return OracleCheck(outcome="broken", detail="the disturbance alone solves the task")
     return OracleCheck(outcome="preserved", detail=f"the reference solution passes {passed} of {total} tests")
 
 

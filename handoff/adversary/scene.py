@@ -13,6 +13,18 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from handoff.evidence import Evidence
+
+
+class Noise(msgspec.Struct, frozen=True, kw_only=True):
+    """What the surroundings do while the takeover runs (``noise.py``)."""
+
+    severity: float
+    """0 to 1: the share of answers with something in them that does not belong there."""
+    seed: int
+    tools: tuple[str, ...] = ()
+    """Tools that are offered and lead nowhere."""
+
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """One handoff point under one view."""
@@ -22,9 +34,28 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     view_text: str
     """The view block as rendered; empty for ``repo``."""
     base: Mapping[str, bytes | None]
-    """The files that the predecessor changed, as they are in the base commit. ``None``: not there."""
+    """The files that the predecessor changed, and documents and pins beside them, as they are in the base commit.
+    ``None``: not there."""
     files: Mapping[str, bytes | None]
     """The same files at h, and whatever disturbances added."""
+    tools: str = "[]"
+    """Definitions of the tools that a successor is offered, a JSON array."""
+    evidence: Evidence | None = None
+    """What the predecessor did and saw up to h; ``None``: nothing is known."""
+    earlier: tuple[tuple[int, str], ...] = ()
+    """(step, this view as it stood then) of some steps before h, rising; only for views that someone writes."""
+    noise: tuple[Noise, ...] = ()
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Files that differ from the base commit and judge nothing, sorted."""
+        return tuple(sorted(p for p in self.base if not is_judging(p) and self.files.get(p) != self.base[p]))
+
+    @property
+    def read_only(self) -> tuple[str, ...]:
+        """Files that the predecessor read and did not change, in the order of its steps."""
+        reads = self.evidence.reads if self.evidence is not None else ()
+        return tuple(r.path for r in reads if r.path not in self.changed and not is_judging(r.path))
 
 
 def tree_changes(before: Scene, after: Scene) -> dict[str, bytes | None]:

@@ -7,18 +7,13 @@ from typing import Any
 
 import msgspec
 
-from handoff.adversary.ambiguity import VagueIntent
-from handoff.adversary.decay import LostNotes
-from handoff.adversary.inconsistency import RevertedEdit
+from handoff.adversary.kinds import disturbance
 from handoff.adversary.oracle import OracleCheck
-from handoff.adversary.recipe import Disturbance, Recipe
+from handoff.adversary.recipe import INJECTION, Recipe
 from handoff.adversary.scene import Scene
 from handoff.adversary.tiers import Tier
 from handoff.errors import InputError
 from handoff.identity import canonical_json, identify
-
-DISTURBANCES: tuple[Disturbance, ...] = (LostNotes(), RevertedEdit(), VagueIntent())
-"""One of each family. A new kind is one file and one entry here."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,14 +26,6 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     recipes: tuple[Recipe, ...]
     before: Scene
     after: Scene
-
-
-def disturbance(kind: str) -> Disturbance:
-    """The disturbance of a name; ``InputError`` when there is none."""
-    for candidate in DISTURBANCES:
-        if candidate.kind == kind:
-            return candidate
-    raise InputError(f"no disturbance {kind!r}; kinds are {', '.join(d.kind for d in DISTURBANCES)}")
 
 
 def disturb(scene: Scene, kinds: Iterable[tuple[str, float]], seed: int) -> tuple[tuple[Recipe, ...], Scene] | None:
@@ -88,6 +75,16 @@ def apply_recipes(scene: Scene, recipes: Sequence[Recipe]) -> Scene:
 def read_recipes(parameters: str) -> tuple[Recipe, ...]:
     """The recipes of an ``adversarial_variants.parameters`` cell."""
     return msgspec.json.decode(parameters, type=tuple[Recipe, ...])
+
+
+def is_injected(recipes: Iterable[Recipe]) -> bool:
+    """Whether a disturbance is of the safety class, which no learner is shown."""
+    return any(disturbance(recipe.kind).family == INJECTION for recipe in recipes)
+
+
+def keeps_behaviour(recipes: Iterable[Recipe]) -> bool:
+    """Whether the state's tests must say the same after these as before."""
+    return all(disturbance(recipe.kind).keeps_behaviour for recipe in recipes)
 
 
 def variant_row(variant: Variant, tree: str | None, check: OracleCheck) -> dict[str, Any]:

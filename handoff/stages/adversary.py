@@ -14,6 +14,7 @@ from handoff.adversary import (
     Tier,
     Variant,
     apply_recipes,
+    keeps_behaviour,
     make_variant,
     oracle_check,
     points_of,
@@ -22,6 +23,8 @@ from handoff.adversary import (
     variant_row,
     worst_of,
 )
+from handoff.adversary.kinds import PIN_FILES
+from handoff.evidence import gather_evidence
 from handoff.identity import identify
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
@@ -30,13 +33,16 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.handoffs import Handoffs
-from handoff.states.reader import StateReader
 from handoff.successors import Briefing
+from handoff.views import parse_view
 
 PER_TIER = 14
 """Variants of one tier among held-out points, in one shard and round; of one task at most one."""
 PER_TIER_TO_TRAIN = 6
 """The same among training points, where an expert shows how to take over from them."""
+_BESIDE = (".md", ".rst", ".txt", ".log", ".out")
+MOST_BESIDE = 20
+"""Documents and logs that the predecessor read, the last ones, which a disturbance may touch too."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +72,27 @@ def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str, view_id: s
     """One point under one view, as a disturbance sees it; ``view_id`` as for ``Handoffs.text``."""
     briefing = handoffs.briefing(point, view, view_id)
     reader = handoffs.reader(point)
-    paths = reader.changed(point["h"]) if reader is not None else ()
+    h = point["h"]
+    evidence = gather_evidence(handoffs.trajectory(point), h, reader)
+    base: dict[str, bytes | None] = {}
+    files: dict[str, bytes | None] = {}
+    if reader is not None and reader.tree(h) is not None:
+        documents = [read.path for read in evidence.reads if read.path.endswith(_BESIDE)][-MOST_BESIDE:]
+        for path in dict.fromkeys((*reader.changed(h), *sorted(documents), *PIN_FILES)):
+            now, before = reader.read(h, path), reader.read(0, path)
+            if now is not None or before is not None:
+                base[path], files[path] = before, now
+    wanted = parse_view(view)
+    steps = sorted({h * quarter // 4 for quarter in (1, 2, 3)} - {0, h}) if wanted.is_written else []
     return Scene(
         task=briefing.task,
         view=view,
         view_text=briefing.view_text,
-        base={path: _content(reader, 0, path) for path in paths},
-        files={path: _content(reader, point["h"], path) for path in paths},
+        base=base,
+        files=files,
+        tools=briefing.tools,
+        evidence=evidence,
+        earlier=tuple((step, handoffs.text({**point, "h": step}, view)) for step in steps),
     )
 
 
@@ -87,11 +107,8 @@ def briefing_at(
     if variant is None:
         return briefing, point["tree"]
     after = apply_recipes(scene_of(handoffs, point, view, view_id), read_recipes(variant["parameters"]))
-    return msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text), variant["tree"]
-
-
-def _content(reader: StateReader | None, step: int, path: str) -> bytes | None:
-    return None if reader is None else reader.read(step, path)
+    told = msgspec.structs.replace(briefing, task=after.task, view_text=after.view_text, tools=after.tools)
+    return told, variant["tree"]
 
 
 def _variant_rows(project: Project, round: str, shard: str) -> Iterator[dict[str, Any]]:
@@ -165,4 +182,10 @@ def check(lab: KataLab, job: Check) -> OracleCheck:
         verdict = lab.environment(job.repo, job.base_commit, job.tree, texts).verdict()
         return verdict.passed or 0, verdict.total or 0
 
-    return oracle_check(job.variant.before, job.variant.after, job.reference, run_tests)
+    return oracle_check(
+        job.variant.before,
+        job.variant.after,
+        job.reference,
+        run_tests,
+        keeps_behaviour=keeps_behaviour(job.variant.recipes),
+    )

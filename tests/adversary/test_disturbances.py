@@ -5,23 +5,31 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_scene import VIEW_OF, everything
 
 from handoff.adversary import (
     DISTURBANCES,
+    INJECTION,
+    TIERS,
     Scene,
     apply_recipes,
     disturb,
+    disturbance,
+    is_injected,
     make_variant,
     read_recipes,
     tier,
     tree_changes,
 )
-from handoff.adversary.ambiguity import VagueIntent, sentences
-from handoff.adversary.decay import LostNotes, pieces
-from handoff.adversary.inconsistency import RevertedEdit
+from handoff.adversary.kinds import said_of
+from handoff.adversary.kinds.lost_notes import LostNotes
+from handoff.adversary.kinds.reverted_edit import RevertedEdit
+from handoff.adversary.kinds.vague_intent import VagueIntent
 from handoff.adversary.scene import is_judging
+from handoff.adversary.texts import pieces, sentences
 from handoff.adversary.variants import variant_row
 from handoff.errors import InputError
+from handoff.evidence import Changed, Evidence, FileRead, LastValidation, Said
 from handoff.identity import canonical_json
 from handoff.lake import SCHEMAS
 
@@ -38,14 +46,52 @@ paths = st.sampled_from(["a.py", "b.txt", "tests/test_a.py", "conftest.py", "dee
 
 
 @st.composite
+def evidences(draw):
+    """What a recording may show, hostile names included."""
+    names = st.sampled_from(["a.py", "b.txt", "notes.md", "x `y`.py", "tests/test_a.py", "\ud800.py", "deep/x.sh"])
+    commands = st.sampled_from(["pytest -q", "rm -rf `x`", "a\nb", ""])
+    return Evidence(
+        h=3,
+        task="",
+        changed=tuple(Changed(path=path, status="modified", steps=(1,)) for path in draw(st.lists(names, max_size=2))),
+        reverted=(),
+        last_validation=draw(
+            st.none()
+            | st.builds(
+                LastValidation,
+                command=commands,
+                step=st.just(2),
+                outcome=st.sampled_from(["passed", "failed", None]),
+                passed=st.none(),
+                failed=st.none(),
+                failing=st.just(()),
+                is_stale=st.booleans(),
+            )
+        ),
+        reads=tuple(FileRead(path=path, step=1) for path in draw(st.lists(names, max_size=3))),
+        failed_attempts=(),
+        intentions=tuple(Said(text=f"I will change {path}", step=2) for path in draw(st.lists(names, max_size=1))),
+        open_failures=(),
+        commands=tuple(Said(text=text, step=2) for text in draw(st.lists(commands, max_size=2))),
+    )
+
+
+VIEWS = ("repo", "trace", "summary", "structured", "window:3", "diet", "diff", "compact_pre", "recorded")
+
+
+@st.composite
 def scenes(draw):
     base = draw(st.dictionaries(paths, blobs, max_size=4))
+    notes = texts | st.sampled_from([TRACE, NOTES, NOTES + "see a.py and notes.md and run.log\n"])
     return Scene(
-        task=draw(texts),
-        view=draw(st.sampled_from(["repo", "trace", "summary", "structured"])),
-        view_text=draw(texts | st.just(TRACE) | st.just(NOTES)),
+        task=draw(texts | st.just("Fix it. Do not change the tests.")),
+        view=draw(st.sampled_from(VIEWS)),
+        view_text=draw(notes),
         base=base,
         files={path: draw(blobs) for path in base},
+        tools=draw(st.sampled_from(["[]", "", "{}", '[{"name": "read_notes"}, 3]'])),
+        evidence=draw(st.none() | evidences()),
+        earlier=draw(st.just(()) | st.just(((1, "old"), (2, NOTES)))),
     )
 
 
@@ -63,24 +109,28 @@ def scene(**changes):
 @given(scenes(), st.floats(0.01, 1), st.integers(0, 3))
 def test_a_recipe_says_everything(scene, severity, seed):
     """Planning again gives the same recipe; applying it, also after storing it, the same bytes; no judge is touched."""
-    for disturbance in DISTURBANCES:
-        recipe = disturbance.plan(scene, severity, seed)
-        assert disturbance.plan(scene, severity, seed) == recipe
+    for each in DISTURBANCES:
+        recipe = each.plan(scene, severity, seed)
+        assert each.plan(scene, severity, seed) == recipe
         if recipe is not None:
-            after = disturbance.apply(scene, recipe)
+            after = each.apply(scene, recipe)
             assert after != scene, "a disturbance that changes nothing is no disturbance"
             stored = read_recipes(canonical_json((recipe,)).decode())
             assert apply_recipes(scene, stored) == after
             assert not any(is_judging(path) for path in tree_changes(scene, after))
+            assert (after.base, after.evidence, after.earlier) == (scene.base, scene.evidence, scene.earlier)
 
 
-@given(scenes(), st.permutations([("lost_notes", 0.5), ("reverted_edit", 1.0), ("vague_intent", 0.5)]))
-def test_disturbances_compose_in_any_order(scene, kinds):
+KINDS = [each.kind for each in DISTURBANCES]
+
+
+@given(scenes(), st.lists(st.sampled_from(KINDS), min_size=2, max_size=4), st.floats(0.1, 1))
+def test_disturbances_compose_in_any_order(scene, kinds, severity):
     """Each works on what the last one left, and the stored recipes give the same scene again."""
-    disturbed = disturb(scene, kinds, seed=1)
+    disturbed = disturb(scene, [(kind, severity) for kind in kinds], seed=1)
     if disturbed is not None:
         recipes, after = disturbed
-        assert apply_recipes(scene, recipes) == after
+        assert apply_recipes(scene, read_recipes(canonical_json(recipes).decode())) == after
 
 
 @given(st.sampled_from(["trace", "structured", "summary"]), texts | st.just(TRACE) | st.just(NOTES))
@@ -138,24 +188,46 @@ def test_the_first_sentence_of_a_statement_stays():
     before = scene()
     after = VagueIntent().apply(before, VagueIntent().plan(before, 1.0, seed=0))
     assert after.task == "Fix it."
-
-
-def test_a_statement_of_one_sentence_gets_a_competitor_below_the_hash_bang():
-    before = scene(task="Fix it.", base={"a.py": b""}, files={"a.py": b"#!/usr/bin/python\nx = 1\n"})
-    after = VagueIntent().apply(before, VagueIntent().plan(before, 1.0, seed=0))
-    first, second, third = after.files["a.py"].splitlines()
-    assert (first, third) == (b"#!/usr/bin/python", b"x = 1") and second.startswith(b"# TODO")
     assert VagueIntent().plan(scene(task="Fix it."), 1.0, seed=0) is None
 
 
 @pytest.mark.parametrize("severity", [0, -1, 1.5])
-def test_a_severity_outside_its_range_is_an_error(severity):
-    with pytest.raises(InputError, match="severity"):
-        VagueIntent().plan(scene(), severity, seed=0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_severity_outside_its_range_is_an_error(kind, severity):
+    for view in ("structured", "trace"):
+        before = everything(view)
+        if disturbance(kind).plan(before, 0.5, seed=0) is not None:
+            with pytest.raises(InputError, match="severity"):
+                disturbance(kind).plan(before, severity, seed=0)
 
 
 def test_families_are_all_there():
-    assert {d.family for d in DISTURBANCES} == {"information_decay", "state_inconsistency", "intent_ambiguity"}
+    families = {d.family for d in DISTURBANCES}
+    assert families == {
+        "information_decay",
+        "state_inconsistency",
+        "intent_ambiguity",
+        "environment_noise",
+        "injection",
+    }
+
+
+def test_every_kind_has_its_own_name_file_and_sentence():
+    assert len(set(KINDS)) == len(KINDS) == 22
+    for each in DISTURBANCES:
+        assert type(each).__module__ == f"handoff.adversary.kinds.{each.kind}"
+        assert 20 < len(said_of(each)) < 120
+
+
+def test_injection_is_in_no_tier():
+    """It is a safety class of its own: scored, and never learned from."""
+    assert all(disturbance(kind).family != INJECTION for each in TIERS for kind, _ in each.disturbances)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_injected_is_known_by_its_recipes(kind):
+    recipes, _ = disturb(everything(VIEW_OF.get(kind, "structured")), [(kind, 0.5)], seed=0)
+    assert is_injected(recipes) == (kind in ("wider_scope", "harmful_command"))
 
 
 def test_a_variant_is_named_by_what_it_does_and_fits_the_table():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from whole_scene import REFERENCE as REFERENCE_PROGRAM
+from whole_scene import VIEW_OF, everything
 
-from handoff.adversary import DISTURBANCES, Scene, oracle_check
+from handoff.adversary import DISTURBANCES, Scene, disturb, keeps_behaviour, oracle_check
 from handoff.adversary.scene import tree_changes
 
 SCENE = Scene(
@@ -40,15 +43,45 @@ def changed(**files: bytes | None) -> Scene:
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("disturbance", DISTURBANCES, ids=lambda d: d.kind)
-def test_every_disturbance_keeps_the_oracle(disturbance, seed):
+class Program:
+    """Two tests, really run on ``pkg/m.py``."""
+
+    def __init__(self, files: dict[str, bytes | None]) -> None:
+        self.files = files
+        self.runs = 0
+
+    def __call__(self, changes):
+        self.runs += 1
+        space: dict[str, object] = {}
+        try:
+            exec(compile({**self.files, **changes}["pkg/m.py"] or b"", "m", "exec"), space)
+            first, last = space["first"], space["last"]
+        except (SyntaxError, KeyError):
+            return 0, 2
+        return (first([1, 2, 3]) == 1) + (last([1, 2, 3]) == (3, 3)), 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [each.kind for each in DISTURBANCES])
+def test_every_disturbance_keeps_the_oracle(kind, seed):
     """The reference solution still passes, and somebody ran it."""
-    recipe = disturbance.plan(SCENE, 0.7, seed)
-    suite = Suite(dict(SCENE.files))
-    check = oracle_check(SCENE, disturbance.apply(SCENE, recipe), REFERENCE, suite)
+    before = everything(VIEW_OF.get(kind, "structured"))
+    recipes, after = disturb(before, [(kind, 0.7)], seed)
+    program = Program(dict(before.files))
+    reference = {**before.base, "pkg/m.py": REFERENCE_PROGRAM}
+    check = oracle_check(before, after, reference, program, keeps_behaviour=keeps_behaviour(recipes))
     assert check.outcome == "preserved" and "2 of 2" in check.detail
-    assert suite.runs >= 1
+    assert program.runs >= 1
+
+
+def test_one_that_promises_to_keep_behaviour_is_held_to_it():
+    before = everything()
+    after = msgspec.structs.replace(before, files={**before.files, "pkg/m.py": before.base["pkg/m.py"]})
+    reference = {"pkg/m.py": REFERENCE_PROGRAM}
+    program = Program(dict(before.files))
+    assert oracle_check(before, after, reference, program).outcome == "preserved"
+    check = oracle_check(before, after, reference, program, keeps_behaviour=True)
+    assert check.outcome == "broken" and "should not" in check.detail
 
 
 def test_what_was_not_run_is_not_called_preserved():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handoff.adversary.decay import pieces
+from handoff.adversary.texts import pieces
 from handoff.errors import InputError
 from handoff.evidence import gather_evidence
 from handoff.project import Project, Settings

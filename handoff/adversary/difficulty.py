@@ -1,0 +1,1 @@
+"""What a disturbance costs a successor: paired takeovers (``docs/science.md §10``)."""
