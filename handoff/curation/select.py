@@ -48,6 +48,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """``collect`` or ``evaluate``; only the first may feed a training set."""
     leak: str | None = None
     """Why the recorded run or the takeover may have known the project's later history (``docs/science.md §14``)."""
+    is_injected: bool = False
+    """Its notes held an injected instruction: a safety test, and nothing to learn from."""
     solved: bool | None
     destroyed_fixes: int | None = None
     steps: int
@@ -131,6 +133,7 @@ def _gates(c: Candidate, rules: Rules) -> Iterable[tuple[str, bool, dict[str, ob
     yield "purpose", c.purpose == "collect", {"purpose": c.purpose}
     yield "split", c.split in ("train", "validation"), {"split": c.split}
     yield "history", c.leak is None, {"leak": c.leak}
+    yield "injection", not c.is_injected, {"is_injected": c.is_injected}
     yield "outcome", c.solved is True, {"solved": c.solved}
     yield "destroyed_fixes", not c.destroyed_fixes, {"destroyed_fixes": c.destroyed_fixes}
     limit = None if c.remaining_steps is None else rules.max_step_ratio * max(c.remaining_steps, 1)

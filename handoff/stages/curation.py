@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from handoff import actions
+from handoff.adversary import INJECTION
 from handoff.coevolution import hrs_threshold
 from handoff.curation import Candidate, Episode, Rules, build_pair, build_samples, check_grounded, select
 from handoff.exports import export
@@ -145,6 +146,7 @@ class _Workshop:
             split=point["split"],
             purpose=run["purpose"],
             leak=known_history(self._table(run["shard"], "run_quality", "trajectory_id"), point, episode),
+            is_injected=self._is_injected(run),
             solved=run["solved"],
             destroyed_fixes=run["destroyed_fixes"],
             steps=run["steps"],
@@ -177,6 +179,10 @@ class _Workshop:
         if run["variant_id"] is None:
             return None
         return self._table(run["shard"], "adversarial_variants", "variant_id")[run["variant_id"]]
+
+    def _is_injected(self, run: dict[str, Any]) -> bool:
+        variant = self._variant(run)
+        return variant is not None and INJECTION in variant["families"]
 
     def _shard(self, shard: str) -> Handoffs:
         if shard not in self._shards:

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from handoff.adversary import Noise, noise_of, read_recipes, with_noise
 from handoff.coevolution import cell_name
 from handoff.endpoints import Client, Endpoint
 from handoff.errors import InputError
@@ -95,6 +96,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     note_tokens: int = 0
     """Spent on writing the view."""
+    noise: tuple[Noise, ...] = ()
+    """What the surroundings do while it runs."""
 
     @property
     def is_embedded(self) -> bool:
@@ -364,6 +367,7 @@ def make_job(
         budget=budget,
         note_tokens=handoffs.note_tokens(start.view_id),
         data=project.root,
+        noise=() if variant is None else noise_of(read_recipes(variant["parameters"])),
     )
 
 
@@ -458,7 +462,7 @@ def run_at(place: Place, job: Job, successor: Successor) -> dict[str, Any]:
         takeover_id=job.takeover_id,
         briefing=job.briefing,
         successor=successor,
-        environment=place.environment,
+        environment=lambda: with_noise(place.environment(), job.noise),
         budget=job.budget,
         seed=job.start.seed,
         question=job.question,

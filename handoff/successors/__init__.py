@@ -5,6 +5,7 @@
     policy.py   a learned or scripted policy that proposes one action at a time (embedded)
     replay.py   the recorded continuation, carried out again (reference)
     openai.py   a tool-calling agent on a model endpoint
+    calls.py, asking.py, distractors.py   its tools, the probe in words, tools that lead nowhere
 
 What is said between a successor and its takeover is defined here; the loop is ``takeover.py``.
 """

@@ -18,6 +18,7 @@ from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
 from handoff.errors import ContextLimitError, InputError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.successors import Answer, Briefing, Question, Reply, Session, asking, calls
+from handoff.successors.distractors import distractors
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.trajectory import Action, Message, Observation, Usage
 
@@ -70,6 +71,10 @@ class OpenAISession:
         self._sampling = client.endpoint.sampling(seed)
         self._opening = "\n\n".join(message.text for message in briefing.messages())
         self._is_fenced = client.endpoint.tools == "fenced"
+        further = distractors(briefing.tools)
+        self._tools = [*calls.TOOLS, *further]
+        self._nowhere = frozenset(tool["function"]["name"] for tool in further)
+        """Tools that only the surroundings answer."""
         self._messages = self._begin()
         self._ledger: Ledger | None = None
         self._pending: Pending | None = None
@@ -91,7 +96,7 @@ class OpenAISession:
     def opening_tokens(self) -> int:
         """Our count of the instructions and of the tools."""
         own = FENCED if self._is_fenced else NATIVE
-        tools = 0 if self._is_fenced else count_tokens(canonical_json(calls.TOOLS).decode())
+        tools = 0 if self._is_fenced else count_tokens(canonical_json(self._tools).decode())
         return count_tokens(own) + MESSAGE_OVERHEAD + tools
 
     def price_ahead(self, prompt_tokens: int) -> float | None:
@@ -109,7 +114,7 @@ class OpenAISession:
 
     def refuse(self, action: Action) -> Observation | None:
         """What is wrong with a call."""
-        return calls.refuse(action)
+        return None if action.tool in self._nowhere else calls.refuse(action)
 
     def added(self) -> tuple[Message, ...]:
         """What was said to the model because it called no tool, or too many."""
@@ -176,7 +181,7 @@ class OpenAISession:
         assert self._ledger is not None, "a ledger comes first"
         body = {**self._sampling, self._endpoint.completion_limit_field: limit, "messages": messages, **(more or {})}
         if not self._is_fenced:
-            body["tools"] = calls.TOOLS
+            body["tools"] = self._tools
             if purpose == "probe":  # they stay, since they stand at the head of the cached prompt
                 body["tool_choice"] = "none"
         answer = self._ledger.call(self._client, purpose, body)

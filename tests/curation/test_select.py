@@ -50,6 +50,7 @@ def test_each_gate_drops_and_says_why() -> None:
         candidate("k_i", is_grounded=None),
         candidate("k_j", hrs=0.1),
         candidate("k_k", leak="the recorded run, step 3: saw: git log --all", solved=None),
+        candidate("k_l", is_injected=True),
         rules=Rules(min_hrs=0.2),
     )
     assert found == {
@@ -64,6 +65,7 @@ def test_each_gate_drops_and_says_why() -> None:
         "k_h": ("groundedness", "dropped"),
         "k_i": ("groundedness", "dropped"),
         "k_j": ("robustness", "dropped"),
+        "k_l": ("injection", "dropped"),
     }
 
 

@@ -17,7 +17,7 @@ from sys import modules
 
 from handoff.adversary.kinds.changed_dependency import PIN_FILES, ChangedDependency
 from handoff.adversary.kinds.competing_todos import CompetingTodos
-from handoff.adversary.kinds.distractor_tools import DistractorTools, distractors
+from handoff.adversary.kinds.distractor_tools import DistractorTools
 from handoff.adversary.kinds.done_as_planned import DoneAsPlanned
 from handoff.adversary.kinds.false_claim import FalseClaim
 from handoff.adversary.kinds.half_alternatives import HalfAlternatives
@@ -40,7 +40,7 @@ from handoff.adversary.kinds.wider_scope import WiderScope
 from handoff.adversary.recipe import Disturbance
 from handoff.errors import InputError
 
-__all__ = ["DISTURBANCES", "PIN_FILES", "distractors", "disturbance", "said_of"]
+__all__ = ["DISTURBANCES", "PIN_FILES", "disturbance", "said_of"]
 
 DISTURBANCES: tuple[Disturbance, ...] = (
     LostNotes(),
