@@ -24,7 +24,6 @@ from handoff.adversary import (
     worst_of,
 )
 from handoff.adversary.kinds import PIN_FILES
-from handoff.evidence import gather_evidence
 from handoff.identity import identify
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
@@ -73,7 +72,7 @@ def scene_of(handoffs: Handoffs, point: Mapping[str, Any], view: str, view_id: s
     briefing = handoffs.briefing(point, view, view_id)
     reader = handoffs.reader(point)
     h = point["h"]
-    evidence = gather_evidence(handoffs.trajectory(point), h, reader)
+    evidence = handoffs.evidence(point)
     base: dict[str, bytes | None] = {}
     files: dict[str, bytes | None] = {}
     if reader is not None and reader.tree(h) is not None:
