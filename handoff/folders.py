@@ -6,9 +6,10 @@ folders nested deeper than Python recurses, are no obstacle. A folder that is mo
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Found(NamedTuple):
     """One thing in a folder."""
 
     folder: int
-    """Descriptor of the folder, valid until the next step of the walk."""
+    """Descriptor of the folder it is in, valid until the next step of the walk."""
     name: str
     status: os.stat_result
     depth: int
@@ -78,6 +79,53 @@ def walk(root: Path, *, unlock: bool = False) -> Iterator[Found]:
                 yield Found(here, level.name, status, len(levels) - 1)
     finally:
         os.close(here)
+
+
+def shallow(root: Path, deepest: int, leave: Container[str] = ()) -> Iterator[tuple[str, Found]]:
+    """Everything below ``root`` with its path, in the order of names; folders at depth ``deepest`` are not gone into.
+
+    ``leave``: names of files and folders that are passed over. What is swapped for a link meanwhile is not followed: it
+    is as if it were gone.
+    """
+    here = os.open(root, _OPEN)
+    try:
+        yield from _shallow(here, "", 0, deepest, leave)
+    finally:
+        os.close(here)
+
+
+def _shallow(folder: int, prefix: str, depth: int, deepest: int, leave: Container[str]) -> Iterator[tuple[str, Found]]:
+    for name in sorted(os.listdir(folder)):
+        if name in leave:
+            continue
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        yield prefix + name, Found(folder, name, status, depth)
+        if stat.S_ISDIR(status.st_mode) and depth < deepest:
+            try:
+                below = os.open(name, _OPEN, dir_fd=folder)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            try:
+                yield from _shallow(below, f"{prefix}{name}/", depth + 1, deepest, leave)
+            finally:
+                os.close(below)
+
+
+def read(found: Found, limit: int) -> bytes | None:
+    """A regular file's bytes, at most ``limit``; ``None`` when it is none (any more). Never waits for another."""
+    try:
+        file = os.open(found.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=found.folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    with os.fdopen(file, "rb") as stream:
+        return stream.read(limit) if stat.S_ISREG(os.fstat(file).st_mode) else None
 
 
 def remove(root: Path) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from handoff.actions import ApplyPatch, Context, Opaque, changed_paths, context_of, interpret
 from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Ledger, Spoiled
 from handoff.endpoints.wire import writable
-from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, SuccessorError
+from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, StateError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.journal import Journal, Log
 from handoff.spending import Meter, Purse, spent_of
@@ -131,7 +131,8 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     probe_completion_tokens: int | None = None
     dollars: float | None = None
     """US dollars of all answered calls, the probe's included. ``None``: not known."""
-    final_tree: str
+    final_tree: str | None
+    """Git tree that was left. ``None``: what was left cannot be a state; ``note`` says why."""
     probe_done: tuple[str, ...] | None
     probe_plan: tuple[str, ...] | None
     transcript: tuple[Step, ...]
@@ -420,7 +421,13 @@ def _run(
     answer = (None if is_lost else probe()) or Answer()
     notes += [f"{meter.cut} replies were cut off at the limit of one reply"] if meter.cut else []
     spent, asked = spent_of(session, recorder.ledger)
-    verdict = environment.verdict()
+    verdict = Verdict(solved=None)
+    final_tree: str | None = None
+    try:
+        final_tree = environment.tree()
+        verdict = environment.verdict()
+    except StateError as error:
+        notes.append(f"what was left is no state: {error}")
     return Takeover(
         takeover_id=takeover_id,
         view=briefing.view,
@@ -446,7 +453,7 @@ def _run(
         probe_prompt_tokens=asked.prompt,
         probe_completion_tokens=asked.completion,
         dollars=None if spent.dollars is None or asked.dollars is None else spent.dollars + asked.dollars,
-        final_tree=environment.tree(),
+        final_tree=final_tree,
         probe_done=answer.done,
         probe_plan=answer.plan,
         transcript=tuple(transcript),

@@ -113,7 +113,9 @@ class Workplace:
         return self._shell
 
     def tree(self) -> str:
-        """The git tree of the present state, written into the repository's store."""
+        """The git tree of the present state, written into the repository's store. It ends what the agent left running:
+        what still writes has no state. ``StateError`` when what was left is none."""
+        self._end_shell()
         return self._work.tree()
 
     def verdict(self) -> Verdict:

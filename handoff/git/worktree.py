@@ -23,6 +23,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from handoff import folders
 from handoff.errors import StateError
 from handoff.git.objects import EXECUTABLE, SUBMODULE, SYMLINK, byte_path
 from handoff.git.program import git_environment
@@ -77,7 +78,8 @@ def lay_out(repository: Repository, base_commit: str, tree: str, destination: Pa
     try:
         _remove(destination)
         path = destination / "repo"
-        path.mkdir(parents=True)
+        destination.mkdir(mode=0o700, parents=True)  # closed to others: the agent may leave set-user-id programs
+        path.mkdir()
         is_overlay = overlay_reason() is None and _lay_over(template.repo, destination, path)
         try:
             if not is_overlay:
@@ -149,7 +151,7 @@ class WorkTree:
             for path, entry in changes.items()
             if entry is not None and path not in known and self._repository.entry(self._base_tree, path) is None
         ]
-        for path in ignored(self.path, self._repository, fresh):
+        for path in ignored(changes, self._repository, self._base_tree, fresh):
             del changes[path]
         return self._repository.write_entries(self._base_tree, changes)
 
@@ -200,20 +202,7 @@ def _remove(destination: Path) -> None:
         _unmount(path)
     if os.path.ismount(path):
         raise StateError(f"{path} is still mounted; end the processes that use it, then unmount it")
-    if destination.exists():
-        shutil.rmtree(destination, onerror=_make_writable)
-
-
-def _make_writable(function: object, path: str, _: object) -> None:
-    """A sandboxed program may have taken write permission from its folders."""
-    with suppress(OSError):
-        parent = Path(path).parent
-        parent.chmod(0o700)
-        if Path(path).is_dir() and not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-            shutil.rmtree(path)
-        else:
-            Path(path).unlink()
+    folders.remove(destination)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -7,21 +7,25 @@ edits are made by the editor tool on files of the work tree, never through a lin
 
 from __future__ import annotations
 
-import shutil
-import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from handoff import folders
+from handoff.errors import SandboxError
 from handoff.kata import store, tools
 from handoff.kata.testserver import TestRun
 from handoff.kata.world import unified_diff
 from handoff.sandbox import Sandbox, editor
+from handoff.sandbox.files import read_file, write_file
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
 
 COMMAND_SECONDS = 20.0
 _MAX_FILE = 4_000_000
 """Bytes: a larger file in the work tree is left out of states."""
+_DEEPEST = 64
+"""Folders below the first; those below are left out of states."""
+_LEFT_OUT = {".git", "__pycache__"}
 
 
 class KataEnvironment:
@@ -80,33 +84,27 @@ class KataEnvironment:
         return self._shell.run(command, COMMAND_SECONDS).observation(action.call_id)
 
     def _replace(self, action: Action, path: str, old: str, new: str) -> Observation:
-        file = self._inside(path)
-        if file is None:
+        inside = path.removeprefix("/repo/")
+        try:
+            text = self._read(inside)
+            count = text.count(old) if old else 0
+            if count != 1:
+                return _failed(action, f"old_str occurs {count} times in {path}; it must occur exactly once.")
+            data = text.replace(old, new, 1).encode("utf-8", "surrogateescape")
+            write_file(self._work, inside, data)
+        except (OSError, SandboxError):
             return _failed(action, f"{path} is not a file of the repository.")
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
-        count = text.count(old) if old else 0
-        if count != 1:
-            return _failed(action, f"old_str occurs {count} times in {path}; it must occur exactly once.")
-        file.write_bytes(text.replace(old, new, 1).encode("utf-8", "surrogateescape"))
         return Observation(call_id=action.call_id, text=f"The file {path} has been edited.", exit_code=0, error=False)
 
-    def _inside(self, path: str) -> Path | None:
-        """The plain file of the work tree that ``path`` names; ``None`` for anything else, links included."""
-        parts = PurePosixPath(path.removeprefix("/repo/")).parts
-        if not parts or parts[0] in ("/", ".git") or ".." in parts or "\0" in path:
-            return None
-        place = self._work
-        for part in parts:
-            place = place / part
-            if place.is_symlink():
-                return None
-        return place if place.is_file() else None
+    def _read(self, path: str) -> str:
+        """A plain file of the work tree; ``SandboxError`` for git's own and for what lies elsewhere."""
+        if PurePosixPath(path).parts[:1] == (".git",):
+            raise SandboxError("files of git itself are not for the editor")
+        return read_file(self._work, path, limit=_MAX_FILE).decode("utf-8", "surrogateescape")
 
     def files(self) -> dict[str, str]:
         """Path → text of the present work tree: plain files only, without ``.git`` and bytecode."""
-        found: dict[str, str] = {}
-        _walk(self._work, "", found)
-        return dict(sorted(found.items()))
+        return {path: data.decode("utf-8", "surrogateescape") for path, data in sorted(_plain_files(self._work))}
 
     def patch(self) -> str:
         """What the present state changes against the base commit, as a unified diff."""
@@ -124,25 +122,28 @@ class KataEnvironment:
         judged = {path: text for path, text in present.items() if not _is_judging(path)}
         judged |= {path: text for path, text in self._base.items() if _is_judging(path)}
         if judged != present:
-            for path in sorted(present):
-                if _is_judging(path):
-                    (self._work / path).unlink()
-            write_files(self._work, {path: text for path, text in judged.items() if _is_judging(path)})
+            self._lay_out(judged)
         run = self._run_tests(store.tree_id(judged), "")
         if judged != present:  # the state is the agent's again
-            for path in self._base:
-                if _is_judging(path):
-                    (self._work / path).unlink(missing_ok=True)
-            write_files(self._work, {path: text for path, text in present.items() if _is_judging(path)})
+            self._lay_out(present)
         counts = run.counts
         return Verdict(solved=run.exit_code == 0, passed=counts.get("passed", 0), total=sum(counts.values()))
+
+    def _lay_out(self, files: Mapping[str, str]) -> None:
+        """Nothing but these files, beside git's own: a folder may be a link that leads out of the work tree."""
+        self._end_shell()
+        empty(self._work, keep=".git")
+        write_files(self._work, files)
+
+    def _end_shell(self) -> None:
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
 
     def close(self) -> None:
         """End the shell and what runs in it."""
         self._is_over = True
-        if self._shell is not None:
-            self._shell.close()
-            self._shell = None
+        self._end_shell()
 
 
 def _is_replacement(arguments: Mapping[str, object]) -> bool:
@@ -160,16 +161,13 @@ def _failed(action: Action, text: str) -> Observation:
     return Observation(call_id=action.call_id, text=text, exit_code=1, error=True)
 
 
-def _walk(folder: Path, prefix: str, found: dict[str, str]) -> None:
-    for entry in folder.iterdir():
-        name = prefix + entry.name
-        if entry.name in (".git", "__pycache__"):
-            continue
-        mode = entry.lstat()
-        if stat.S_ISDIR(mode.st_mode):
-            _walk(entry, name + "/", found)
-        elif stat.S_ISREG(mode.st_mode) and mode.st_size <= _MAX_FILE:
-            found[name] = entry.read_bytes().decode("utf-8", "surrogateescape")
+def _plain_files(work: Path) -> Iterator[tuple[str, bytes]]:
+    """Path → bytes; what is too deep, too large or no plain file is left out."""
+    for path, found in folders.shallow(work, _DEEPEST, _LEFT_OUT):
+        if not found.is_folder and found.status.st_size <= _MAX_FILE:
+            data = folders.read(found, _MAX_FILE)
+            if data is not None:
+                yield path, data
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -180,10 +178,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         target.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
-def empty(folder: Path) -> None:
-    """Remove everything in a folder, links themselves and not what they point to."""
+def empty(folder: Path, keep: str = "") -> None:
+    """Remove everything in a folder but ``keep``, links themselves and not what they point to."""
     for entry in folder.iterdir():
+        if entry.name == keep:
+            continue
         if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
+            folders.remove(entry)
         else:
             entry.unlink()

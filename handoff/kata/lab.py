@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from handoff import folders
 from handoff.errors import SandboxError
 from handoff.kata import store
 from handoff.kata.environment import KataEnvironment, empty, write_files
@@ -44,8 +45,9 @@ class KataLab:
         self._sandbox = choose_sandbox(sandbox)
         self._home = data / "sandboxes" / f"kata-{worker}"
         self._work = self._home / "work"
-        shutil.rmtree(self._home, ignore_errors=True)
-        self._work.mkdir(parents=True)
+        folders.remove(self._home)
+        self._home.mkdir(mode=0o700, parents=True)  # closed to others: an agent may leave set-user-id programs
+        self._work.mkdir()
         self._memo = Memo(data / "journal" / "kata-memo", worker)
         self._jail: Sandbox | None = None
         self._server: TestServer | None = None
@@ -157,4 +159,4 @@ class KataLab:
         if self._jail is not None:
             self._jail.close()
         self._memo.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        folders.remove(self._home)

@@ -2,12 +2,11 @@
 
 Inside: the work folder at /repo (the only place of the host that can be changed), the system's programs and
 libraries and the folders in ``read_only`` (read-only), a private /tmp in memory, no network but a loopback of
-its own, no other process, no variable and no home of the host, no capability, and no new user namespaces.
-It dies with the thread that opened it.
+its own, no other process, no variable and no home of the host, no capability, no new namespaces, and none of the
+system calls that ``seccomp.py`` lists. It dies with the thread that opened it.
 
-Not promised: a hole in the kernel is not covered (the whole system call table can be reached), the CPU is not
-bounded, and memory in files that have no name (memfd) is bounded per file only. Limits are in
-``shell.limits_script`` (per process, by the kernel) and ``watch.py`` (sums).
+Not promised: a hole in the kernel is not covered, the CPU is not bounded, and neither is memory in buffers of sockets
+and pipes. Limits are in ``shell.limits_script`` (per process, by the kernel) and ``watch.py`` (sums).
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from handoff.errors import SandboxError
+from handoff.sandbox import seccomp
 from handoff.sandbox.base import ROOT, Completed, Limits, Mount, check_mount, is_place
 from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
@@ -88,22 +88,10 @@ class Bubblewrap:
         self, argv: Sequence[str], pass_fds: Sequence[int], stderr: int, extra: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as files:
-
-            def hand_over(data: str) -> str:
-                """The number of a descriptor that bwrap reads ``data`` from."""
-                file = files.enter_context(tempfile.TemporaryFile(buffering=0))
-                file.write(os.fsencode(data))
-                file.seek(0)
-                handed.append(file.fileno())
-                return str(file.fileno())
-
             handed = list(pass_fds)
-            known = ["--ro-bind-data", hand_over(_PASSWD), "/etc/passwd"]
-            known += ["--ro-bind-data", hand_over(_GROUP), "/etc/group"]
-            # Handed over too, so that the jail's process list does not show the host's paths.
-            options = "".join(f"{option}\0" for option in [*self._jail, *known, *extra, "--remount-ro", "/"])
+            command = _command(self._jail, extra, argv, files, handed)
             return subprocess.Popen(
-                [_program(), "--args", hand_over(options), "--", *argv],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -112,6 +100,27 @@ class Bubblewrap:
                 start_new_session=True,
                 env={"PATH": os.defpath},
             )
+
+
+def _command(
+    options: Sequence[str], extra: Sequence[str], argv: Sequence[str], files: contextlib.ExitStack, handed: list[int]
+) -> list[str]:
+    """The command line of a jail. ``files``: closed once it runs; ``handed``: descriptors that it must be given."""
+
+    def hand_over(data: str | bytes) -> str:
+        """The number of a descriptor that bwrap reads ``data`` from."""
+        file = files.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - it is
+        file.write(os.fsencode(data))
+        file.seek(0)
+        handed.append(file.fileno())
+        return str(file.fileno())
+
+    known = ["--ro-bind-data", hand_over(_PASSWD), "/etc/passwd", "--ro-bind-data", hand_over(_GROUP), "/etc/group"]
+    calls = seccomp.program()
+    known += ["--seccomp", hand_over(calls)] if calls is not None else []
+    # Handed over too, so that the jail's process list does not show the host's paths.
+    told = "".join(f"{option}\0" for option in [*options, *known, *extra, "--remount-ro", "/"])
+    return [_program(), "--args", hand_over(told), "--", *argv]
 
 
 def jail(
@@ -141,7 +150,21 @@ def jail(
     for place in _SETTINGS:
         argv += ["--ro-bind-try", place, place]
     memory = str(max(64, limits.memory_mb // 4) << 20)
-    argv += ["--proc", "/proc", "--dev", "/dev", "--size", memory, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    # Read-only: run by root, the agent would own the kernel's settings, and no capability is asked for to change those.
+    argv += [
+        "--proc",
+        "/proc",
+        "--remount-ro",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--size",
+        memory,
+        "--tmpfs",
+        "/dev/shm",
+        "--remount-ro",
+        "/dev",
+    ]
     argv += ["--size", memory, "--perms", "1777", "--tmpfs", "/tmp"]
     bins = []
     for folder in read_only:
@@ -183,10 +206,13 @@ def missing() -> str | None:
         return "bwrap is not installed (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
     if shutil.which("bash") is None:
         return "bash is not installed"
-    with tempfile.TemporaryDirectory(prefix="handoff-") as folder:
-        argv = [_program(), *jail(Path(folder), limits=Limits()), "--", "bash", "-c", ": > ok"]
+    with tempfile.TemporaryDirectory(prefix="handoff-") as folder, contextlib.ExitStack() as files:
+        handed: list[int] = []
+        argv = _command(jail(Path(folder), limits=Limits()), (), ["bash", "-c", ": > ok"], files, handed)
         try:
-            done = subprocess.run(argv, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                argv, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL, pass_fds=handed
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"bwrap does not run ({error})"
         if done.returncode == 0 and (Path(folder) / "ok").exists():

@@ -6,7 +6,7 @@ Its commands and arguments are those of ``successors/calls.py``. What goes wrong
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from handoff.errors import SandboxError
@@ -42,7 +42,7 @@ class _Refused(Exception):
 
 
 def _edited(workdir: Path, path: str, arguments: Mapping[str, Any]) -> str:
-    if path == ".git" or path.startswith(".git/"):
+    if PurePosixPath(path).parts[:1] == (".git",):
         raise _Refused("Files of git itself are not for the editor; use git.")
     match arguments.get("command"):
         case "view":

@@ -89,7 +89,18 @@ def test_what_cannot_be_done_is_told_and_nothing_changes(
 
 @pytest.mark.parametrize(
     "path",
-    ["linked.py", "link/key", "link", "../outside/key", "/etc/passwd", "pkg/../../outside/key", ".git/config", "a\0b"],
+    [
+        "linked.py",
+        "link/key",
+        "link",
+        "../outside/key",
+        "/etc/passwd",
+        "pkg/../../outside/key",
+        ".git/config",
+        "././.git/config",
+        ".//.git/config",
+        "a\0b",
+    ],
 )
 @pytest.mark.parametrize("command", ["view", "create", "str_replace", "insert"])
 def test_nothing_outside_the_folder_is_seen_or_changed(work: Path, command: str, path: str) -> None:
