@@ -73,8 +73,10 @@ class Judges:
         self, takeover: Takeover, repo: str, base_commit: str, task_id: str | None, tree: str
     ) -> dict[str, Any]:
         """The columns of ``takeover_runs`` that a judge fills. ``tree``: where the run began."""
-        judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
         bench = self._bench(repo, base_commit, task_id)
+        if takeover.final_tree is None:  # no test passes on what cannot be laid out
+            return {"solved": None if bench is None else False, "destroyed_fixes": None}
+        judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
         destroyed = None if bench is None else bench.destroyed(tree, takeover.final_tree).value
         said = f"not judged: {judged.reason}" if judged.verdict.solved is None else judged.reason
         return {

@@ -78,6 +78,8 @@ class KataPlace:
     def judged(self, takeover: Takeover) -> dict[str, Any]:
         """Destroyed fixes; the rest was judged where the run acted."""
         lab, job = self._lab, self._job
+        if takeover.final_tree is None:
+            return {"solved": False, "destroyed_fixes": None}
         removed = destroyed_fixes(
             base=_bytes(lab.files(job.base_commit)),
             reference={path: text.encode() for path, text in self.task.reference.items()},
