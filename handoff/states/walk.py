@@ -8,7 +8,7 @@ What follows from it all is decided in ``judge``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handoff.actions import (
@@ -42,6 +42,7 @@ from handoff.states.proof import checkpoints
 from handoff.states.proof.verdict import OpaqueStep
 from handoff.states.proof.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.states.shell import run_line
+from handoff.states.unwatched import unwatched
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
 __all__ = ["NOT_TOLD", "Fact", "Gap", "Moment", "Pin", "Rerunner", "Walk"]
@@ -137,6 +138,8 @@ class Walk(Watching):
                 self._run_line(line, operations, observation)
             elif happened:
                 self._carry_out(operations)
+            if happened:
+                self._heed_programs(operations)
             elif observation.missing != "not_executed":
                 self._touch(start, tuple(each for each in operations if not self._is_refusal_due(each)), None)
                 self._heed_begun(observation, operations)
@@ -195,6 +198,15 @@ class Walk(Watching):
         for operation in operations:
             if isinstance(operation, Opaque) and operation.is_possible and may_have_begun(observation):
                 self._suspect(f"{operation.reason}, which did not end well,")
+
+    def _heed_programs(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            if program := unwatched(operation, self._knows_script):
+                self.programs.setdefault(self._step, program)
+
+    def _knows_script(self, path: str) -> bool:
+        place = self.files.locate(path)
+        return place in self.files.differing if place else path in self.effects.outside
 
     def _hear_of_changes(self, text: str) -> None:
         """A harness tells that someone else changed a file. When, it does not tell: after what shows it last."""

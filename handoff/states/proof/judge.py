@@ -225,6 +225,7 @@ def _blame_suspicions(walk: Walk) -> None:
 def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState]:
     """One verdict per step, 0 to n. ``is_whole``: the end is known of every file, and not only of those changed."""
     suspicion = min(walk.suspicions, default=None)
+    program = min(walk.programs, default=None)
     unproven = walk.histories.unproven(len(walk.positions) - 1)
     is_untouched = not walk.histories.paths() and bool(walk.checked_steps)
     has_evidence = has_patch or walk.full_reads > 0 or is_untouched
@@ -255,6 +256,9 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
                 f"{walk.suspicions[suspicion]} at step {suspicion} may have changed files; nothing says that it did not"
             )
             yield StepState(position, "partial", reason)
+        elif program is not None and step >= program and not is_whole:
+            reason = f"{walk.programs[program]!r} ran at step {program}; nothing shows that it changed no other file"
+            yield StepState(position, "partial", reason, is_derived=True)
         else:
             reason = f"{proof}; {len(walk.checked_steps)} texts of files agree, {walk.full_reads} of whole files"
             yield StepState(position, "verified", reason, is_derived=True)

@@ -116,6 +116,8 @@ class Watching:
         self.divergence: Divergence | None = None
         self.suspicions: dict[int, str] = {}
         """Step → why it may, or may not, have changed files in a way the text does not tell."""
+        self.programs: dict[int, str] = {}
+        """Step → a program that it ran, of which nobody can tell whether it changed files."""
         self.checked_steps: list[int] = []
         """The step of every text that agrees."""
         self.full_reads = 0
