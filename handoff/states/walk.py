@@ -126,6 +126,8 @@ class Walk(Watching):
         operations, self._context = interpret(action, self._context, observation)
         happened = observation.missing != "not_executed" and not did_not_happen(action, observation)
         self.moments.append(Moment(self._step, operations, happened, line is not None))
+        if line is not None:
+            self._heed_git(line[0])
         named = [path for operation in operations for path in changed_paths(operation)]
         if all(isinstance(operation, _LOOKING) for operation in operations):
             reads = [operation.path for operation in operations if isinstance(operation, Read)]
@@ -202,7 +204,7 @@ class Walk(Watching):
     def _heed_programs(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
             if program := unwatched(operation, self._knows_script):
-                self.programs.setdefault(self._step, program)
+                self.unseen.ran(self._step, program)
 
     def _knows_script(self, path: str) -> bool:
         place = self.files.locate(path)
@@ -222,7 +224,7 @@ class Walk(Watching):
 
     def _suspect(self, reason: str) -> None:
         """The step may have changed any file: what was proven of one no longer is."""
-        self.suspicions.setdefault(self._step, reason)
+        self.unseen.suspect(self._step, reason)
         self.opaque.append(OpaqueStep(self._step, reason, ()))
         for path in self.histories.paths():
             self.histories.doubt(path, self._step, len(self.moments))

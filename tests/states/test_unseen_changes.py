@@ -155,3 +155,99 @@ def test_a_program_that_says_what_it_rewrote_leaves_only_that_unknown(repository
     assert found.opaque[-1].paths == ("src/pager.py",)
     listed = bash("cat /tmp/notes.txt", "reformatted src/pager.py\n")
     assert replayed(repository, base, EDIT, SHOWN, listed).status == "verified", "a text is no program"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "python tools/gen.py",
+            "python manage.py makemigrations",
+            "./run.sh",
+            "make",
+            "npm run build",
+            "node build.js",
+        ),
+        *("docker exec c sed -i s/a/b/ /testbed/src/pager.py", "ssh host rm src/pager.py", "vim src/pager.py"),
+        *("pip install -e .", "python -m tools.gen", "alembic revision", "claude -p 'mend it'", "unheard_of x"),
+    ],
+)
+def test_a_program_of_unknown_effect_is_answered_by_a_look_at_the_whole_tree(
+    repository: Repository, base: str, line: str
+) -> None:
+    ran = bash(line)
+    found = replayed(repository, base, EDIT, SHOWN, ran, LOOK)
+    assert found.statuses == ("verified", "verified", "verified", "partial", "partial")
+    found = replayed(repository, base, EDIT, SHOWN, ran, SHOWN, STATUS)
+    assert set(found.statuses) == {"verified"}
+    found = replayed(repository, base, EDIT, SHOWN, STATUS, ran, LOOK)
+    assert found.statuses[-2:] == ("partial", "partial"), "the look came before"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "pytest -q",
+            "go test ./...",
+            "go build ./cmd/x",
+            "mypy .",
+            "python -c 'import x; print(x.f())'",
+            "gh pr view",
+        ),
+        *("npm --version", "pip list", "ps aux", "python -m json.tool x.json", "cargo check", "pip install requests"),
+    ],
+)
+def test_tests_linters_compilers_and_looks_leave_files_alone(repository: Repository, base: str, line: str) -> None:
+    assert replayed(repository, base, EDIT, SHOWN, bash(line), LOOK).status == "verified"
+
+
+LONG = """On branch main
+Your branch is up to date with 'origin/main'.
+
+Changes not staged for commit:
+  (use "git add <file>..." to update what will be committed)
+  (use "git restore <file>..." to discard changes in working directory)
+\tmodified:   src/pager.py
+
+no changes added to commit (use "git add" and/or "git commit -a")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "status"),
+    [
+        ("git status", LONG, "verified"),
+        ("git status --porcelain", " M src/pager.py\n", "verified"),
+        ("git status -uno --short", " M src/pager.py\n", "partial"),
+        ("git status --short src", " M src/pager.py\n", "partial"),
+        ("git status --short | head -1", " M src/pager.py\n", "partial"),
+        ("git -C ../other status --short", " M src/pager.py\n", "partial"),
+        ("cd ../other && git status --short", " M src/pager.py\n", "partial"),
+        ("git status --short", " M src/pager.py\n?? made.txt\n", "partial"),
+        ("git status --short", " M src/pager.py\n?? made/\n", "partial"),
+        ("git status --short", " M src/pager.py\n M README.md\n", "partial"),
+        ("git status", LONG.replace("src/pager.py", "src/pager.py\n\tmodified:   README.md"), "partial"),
+        ("git status", LONG.replace("On branch main\n", ""), "partial"),
+        ("git status", LONG + "more\n", "partial"),
+    ],
+)
+def test_only_all_that_git_lists_is_a_look_at_the_whole_tree(
+    repository: Repository, base: str, line: str, text: str, status: str
+) -> None:
+    assert replayed(repository, base, EDIT, SHOWN, bash("make"), SHOWN, bash(line, text)).status == status
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git update-index --assume-unchanged README.md", "git sparse-checkout set src", "git config core.fileMode false"],
+)
+def test_git_may_be_told_to_overlook_changes(repository: Repository, base: str, line: str) -> None:
+    assert replayed(repository, base, EDIT, bash(line), SHOWN, bash("make"), SHOWN, STATUS).status == "partial"
+
+
+def test_what_was_put_back_since_may_have_been_another_file_meanwhile(repository: Repository, base: str) -> None:
+    """A program changes the README, git puts it back: the tree of the step between was not as derived."""
+    back = bash("git checkout -- README.md")
+    found = replayed(repository, base, LOOK, bash("make"), bash("pwd"), back, LOOK, bash("git status --short", ""))
+    assert found.statuses == ("verified", "verified", "partial", "partial", "verified", "verified", "verified")

@@ -26,6 +26,17 @@ _HEX = re.compile(r"[0-9a-f]{7,40}")
 _UNFIT = ("--cached", "--staged", "--no-index", "-R", "--merge-base", "--color=always", "--word-diff", "--relative")
 _SHORT = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1", "-uall", "--untracked-files=all"))
 _STATUS = re.compile(r"(?!  )([ MADRCUT?!]{2}) ([^\"\n]+)")
+_WIDE = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1"))
+_HEADING = re.compile(r"On branch \S{1,250}|HEAD detached (?:at|from) \S{1,250}|Not currently on any branch\.")
+_COLUMNS = {"Changes to be committed:": 0, "Changes not staged for commit:": 1, "Untracked files:": 2}
+_CHANGED = re.compile(r"\t(modified|deleted|new file|renamed|typechange|copied): {1,12}([^\"\n]+)")
+_LETTERS = {"modified": "M", "deleted": "D", "new file": "A", "renamed": "R", "typechange": "T", "copied": "C"}
+_ASIDE = re.compile(
+    r"  \(use \".*|  \(commit or discard .*|Your branch (?:is|and) .*|and have \d+ and \d+ different .*|"
+    r"nothing to commit, working tree clean|no changes added to commit .*|"
+    r"nothing added to commit but untracked files present.*|No commits yet"
+)
+"""Rows of that list that name no file."""
 _SHORTEST = 7
 """Hex digits of a blob id that are taken as proof."""
 
@@ -114,8 +125,8 @@ def _edits_in_place(part: Command) -> bool:
 
 
 def status(line: str, context: Context, observation: str) -> dict[str, str] | None:
-    """Path → the two letters of ``git status --short``, where the line prints all of that and nothing else; ``None``
-    otherwise."""
+    """Path → the two letters of ``git status --short``, where the line prints all that git lists and nothing else;
+    ``None`` otherwise. Untracked folders end in a slash."""
     if "status" not in line:
         return None
     parts = [part for part in commands(line) if _program(part) != "cd"]
@@ -125,10 +136,15 @@ def status(line: str, context: Context, observation: str) -> dict[str, str] | No
         if _program(part) == "cd" and len(part.words) > 1:
             context = with_folder(context, part.words[1].text)
     options = _git(parts[0])[1]
-    if _folder(parts[0], context) != "." or not options or not set(options) <= _SHORT:
+    if _folder(parts[0], context) != "." or not set(options) <= _SHORT:
         return None
+    rows = observation.replace("\r\n", "\n").split("\n")
+    return _short(rows) if not _WIDE.isdisjoint(options) else _long(rows)
+
+
+def _short(rows: list[str]) -> dict[str, str] | None:
     found: dict[str, str] = {}
-    for row in observation.replace("\r\n", "\n").split("\n"):
+    for row in rows:
         match = _STATUS.fullmatch(row)
         if match is None:
             if row.strip():
@@ -137,6 +153,31 @@ def status(line: str, context: Context, observation: str) -> dict[str, str] | No
         for path in match[2].split(" -> "):
             found[path] = match[1]
     return found
+
+
+def _long(rows: list[str]) -> dict[str, str] | None:
+    """The same from git's list for people."""
+    found: dict[str, str] = {}
+    column, is_list = -1, False
+    for number, row in enumerate(rows):
+        if number == 0:
+            is_list = _HEADING.fullmatch(row) is not None
+            if not is_list:
+                return None
+        elif row in _COLUMNS:
+            column = _COLUMNS[row]
+        elif match := _CHANGED.fullmatch(row):
+            if column not in (0, 1):
+                return None
+            letter = _LETTERS[match[1]]
+            for path in match[2].split(" -> "):
+                before = found.get(path, "  ")
+                found[path] = letter + before[1] if column == 0 else before[0] + letter
+        elif column == 2 and (untracked := re.fullmatch(r"\t([^\"\n]+)", row)):
+            found[untracked[1]] = "??"
+        elif row.strip() and _ASIDE.fullmatch(row) is None:
+            return None
+    return found if is_list else None
 
 
 def _folder(part: Command, context: Context) -> str:

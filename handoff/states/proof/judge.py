@@ -211,12 +211,12 @@ def _hunk(derived: FileState, real: FileState) -> str:
 def _blame_suspicions(walk: Walk) -> None:
     """A contradiction after a step that may have changed files says that it did: nothing is known from there on."""
     found = walk.divergence
-    earlier = [step for step in sorted(walk.suspicions) if found and step <= found.seen_at]
+    earlier = [step for step in sorted(walk.unseen.suspicions) if found and step <= found.seen_at]
     if found is None or not earlier:
         return
     walk.divergence = None
     first = earlier[0]
-    reason = f"{walk.suspicions[first]} at step {first}; later {found.path} is not what was derived"
+    reason = f"{walk.unseen.suspicions[first]} at step {first}; later {found.path} is not what was derived"
     for step in range(first, len(walk.unknown)):
         walk.unknown[step].setdefault(EVERYTHING, reason)
     walk.note_late(first, EVERYTHING, reason)
@@ -224,9 +224,9 @@ def _blame_suspicions(walk: Walk) -> None:
 
 def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState]:
     """One verdict per step, 0 to n. ``is_whole``: the end is known of every file, and not only of those changed."""
-    suspicion = min(walk.suspicions, default=None)
-    program = min(walk.programs, default=None)
-    unproven = walk.histories.unproven(len(walk.positions) - 1)
+    last = len(walk.positions) - 1
+    suspicions, programs = walk.unseen.open(last, is_whole=is_whole)
+    unproven = walk.histories.unproven(last)
     is_untouched = not walk.histories.paths() and bool(walk.checked_steps)
     has_evidence = has_patch or walk.full_reads > 0 or is_untouched
     proof = "the recorded patch is reproduced" if has_patch else "the recording shows every changed file whole"
@@ -235,7 +235,7 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
     found = walk.divergence
     for step, position in enumerate(walk.positions):
         unknown = walk.unknown[step]
-        is_suspect = suspicion is not None and step >= suspicion and not is_whole
+        suspicion, program = suspicions[step], programs[step]
         if found and step >= found.step:
             yield StepState(
                 position, "divergent", f"step {found.step}, {found.path or 'no file named'}: {found.problem}"
@@ -250,14 +250,12 @@ def _verdicts(walk: Walk, has_patch: bool, is_whole: bool) -> Iterator[StepState
             yield StepState(position, "unverifiable", reason)
         elif open_files := unproven[step]:
             reason = f"nothing in the recording confirms {_listed(open_files)}"
-            yield StepState(position, "partial", reason, is_derived=not is_suspect)
-        elif suspicion is not None and is_suspect:
-            reason = (
-                f"{walk.suspicions[suspicion]} at step {suspicion} may have changed files; nothing says that it did not"
-            )
+            yield StepState(position, "partial", reason, is_derived=suspicion is None)
+        elif suspicion is not None:
+            reason = f"{suspicion.reason} at step {suspicion.step} may have changed files; nothing says that it did not"
             yield StepState(position, "partial", reason)
-        elif program is not None and step >= program and not is_whole:
-            reason = f"{walk.programs[program]!r} ran at step {program}; nothing shows that it changed no other file"
+        elif program is not None:
+            reason = f"{program.reason!r} ran at step {program.step}; nothing shows that it changed no other file"
             yield StepState(position, "partial", reason, is_derived=True)
         else:
             reason = f"{proof}; {len(walk.checked_steps)} texts of files agree, {walk.full_reads} of whole files"

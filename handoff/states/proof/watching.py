@@ -27,6 +27,7 @@ from handoff.states.proof import checkpoints, gitshown
 from handoff.states.proof.blame import blamed
 from handoff.states.proof.gitshown import BlobShown, is_blob
 from handoff.states.proof.proofs import Histories, Version
+from handoff.states.proof.unseen import Unseen
 from handoff.states.proof.verdict import Category, Divergence, How, OpaqueStep
 from handoff.states.shell.disk import Disk
 from handoff.states.shell.ignored import is_ignored
@@ -37,10 +38,12 @@ _ANSWER = re.compile(
     r"(?:The file|File created successfully at:?|File updated:|File created:) (/[^\s:'\"]{1,300}?)(?=\.?\s|:|\Z)"
 )
 """How editors begin the answer to an edit that they made."""
-_MOVES_HEAD = re.compile(
-    r"\bgit\b[^;&|\n]{0,200}\s(?:commit|reset|checkout|switch|stash|merge|rebase|pull|cherry-pick|revert|am|bisect|worktree)\b"
+_HIDES = re.compile(r"--(?:assume-unchanged|skip-worktree)\b|\bsparse-checkout\b|\bcore\.(?:fileMode|autocrlf)\b", re.I)
+"""Lines after which git may not list what is changed."""
+_RESTORES = re.compile(
+    r"\bgit\b[^;&|\n]{0,200}\s(?:checkout|restore|reset|stash|clean|revert|switch|merge|pull|rebase|am|cherry-pick)\b"
 )
-"""Lines after which git may compare with another commit than the base."""
+"""Lines that may put files back to what git holds."""
 
 
 class Fact(NamedTuple):
@@ -114,10 +117,8 @@ class Watching:
         self.unknown: list[dict[str, str]] = [{}]
         """By step: places that are not known, and why."""
         self.divergence: Divergence | None = None
-        self.suspicions: dict[int, str] = {}
-        """Step → why it may, or may not, have changed files in a way the text does not tell."""
-        self.programs: dict[int, str] = {}
-        """Step → a program that it ran, of which nobody can tell whether it changed files."""
+        self.unseen = Unseen()
+        """What may have changed files in a way the text does not tell."""
         self.checked_steps: list[int] = []
         """The step of every text that agrees."""
         self.full_reads = 0
@@ -129,8 +130,8 @@ class Watching:
         self.opaque: list[OpaqueStep] = []
         self._programs: list[tuple[int, int]] = []
         """(moment, step) of what ran a program."""
-        self._head_moved = False
-        """Whether git may compare the files with another commit than the base."""
+        self._hides = False
+        """Whether git was told to overlook changes."""
         self._shown_at: dict[str, int] = {}
         """Path → last step that showed the whole file as it was then."""
         self._changed_at: dict[str, int] = {}
@@ -262,13 +263,21 @@ class Watching:
             elif path:
                 self._see_text(path, text)
 
+    def _heed_git(self, line: str) -> None:
+        """What a line may have done to git, whatever came of it."""
+        if "git" in line:
+            self._hides = self._hides or _HIDES.search(line) is not None
+            if _RESTORES.search(line) is not None:
+                self.unseen.restored(self._step)
+
     def _look_at_git(self, line: tuple[str, Context], observation: Observation) -> None:
         for seen in gitshown.diffs(*line, observation.text):
             self._see_blob(seen)
-        self._head_moved = self._head_moved or _MOVES_HEAD.search(line[0]) is not None
-        listed = None if self._head_moved else gitshown.status(*line, observation.text)
-        if listed is not None and (observation.exit_code == 0 or observation.text):
-            self._see_status(listed)
+        versions = self.effects.versions
+        if not self._hides and versions.doubt is None and versions.head == self.files.base_commit:
+            listed = gitshown.status(*line, observation.text)
+            if listed is not None and (observation.exit_code == 0 or observation.text):
+                self._see_status(listed)
         for commit in gitshown.commits_made(line[0], observation.text):
             self._see_commit(commit)
 
@@ -296,6 +305,16 @@ class Watching:
                 reason = f"git lists it as changed at step {self._step}, but nothing in the recording changes it"
                 moment, first = self._programs[0] if self._programs else (1, self.moments[0].step)
                 self._lose(Gap(moment, first, place, reason, is_certain=False))
+        if self._is_told_whole(listed):
+            self.unseen.witness(self._step)
+
+    def _is_told_whole(self, listed: Mapping[str, str]) -> bool:
+        """Whether git's list holds exactly the files that differ as derived, or are not known."""
+        changed = self.files.changed()
+        for path in changed:
+            if path not in listed and not self.effects.is_unknown(path) and not is_ignored(Disk(self.effects), path):
+                return False
+        return all(path in changed or self.effects.is_unknown(path) for path in listed)
 
     def _see_text(self, path: str, seen: checkpoints.Shown) -> None:
         if self.effects.is_unknown(path):
@@ -498,7 +517,7 @@ class Watching:
         if ran:  # the file was right, then programs ran, then it was another: one of them changed it
             moment, first = ran[0]
             reason = f"changed by a program run between step {proven} and step {now}"
-            self.suspicions.setdefault(first, reason)
+            self.unseen.suspect(first, reason)
             self._lose(Gap(moment, first, path, reason, is_certain=len(ran) == 1, suspects=True))
             return
         if self.divergence is None or step < self.divergence.step:
