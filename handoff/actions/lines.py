@@ -22,7 +22,7 @@ from handoff.actions.operations import (
     WriteFile,
     changed_paths,
 )
-from handoff.actions.paths import Context, is_outside, is_unknown, resolve, with_folder
+from handoff.actions.paths import NOWHERE, Context, is_outside, is_unknown, resolve, with_folder
 from handoff.actions.programs import NO_EFFECT, operations_of
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.wrappers import unwrapped
@@ -118,12 +118,14 @@ _TOP_LEVEL = re.compile(r"\$\(git rev-parse --show-toplevel\)")
 def changed_folder(words: tuple[Word, ...], here: Context) -> Context:
     """The context after ``cd`` with these words, given that it succeeds."""
     arguments = [word for word in words[1:] if word.text not in ("-P", "-L", "--")]
+    if words[0].text == "popd":
+        return msgspec.structs.replace(here, cwd=NOWHERE)
     if not arguments:
-        return msgspec.structs.replace(here, cwd="~")
+        return msgspec.structs.replace(here, cwd="~" if words[0].text == "cd" else NOWHERE)
     if _TOP_LEVEL.fullmatch(arguments[0].text):
         return msgspec.structs.replace(here, cwd="")
     if not arguments[0].is_literal or arguments[0].text == "-":
-        return msgspec.structs.replace(here, cwd="$unknown")
+        return msgspec.structs.replace(here, cwd=NOWHERE)
     return with_folder(here, arguments[0].text)
 
 

@@ -27,6 +27,10 @@ _BESIDE = re.compile(
 """A file beside the checkout that a workspace holds."""
 
 
+NOWHERE = "$unknown"
+"""Stands for a folder that is not known; it may lie in the repository."""
+
+
 class Context(msgspec.Struct, frozen=True, gc=False):
     """What earlier actions decided about how later ones are read. Changes only through ``interpret``."""
 

@@ -38,7 +38,10 @@ from handoff.actions import (
     Validate,
     Vcs,
     WriteFile,
+    changed_paths,
 )
+from handoff.actions.lines import interpret_line
+from handoff.actions.paths import Context
 from handoff.editors import editing
 from handoff.editors.editing import History, TextEdit
 from handoff.editors.patches import apply_patch
@@ -58,6 +61,11 @@ _WRITES = re.compile(
 _QUOTED = re.compile(rb"""(['"])([\w./ -]{1,200})\1""")
 
 
+def _is_shell_script(target: str, data: bytes) -> bool:
+    first = data[:80].partition(b"\n")[0]
+    return target.endswith((".sh", ".bash")) or re.match(rb"#!.*\b(?:ba|da|z|k)?sh\b", first) is not None
+
+
 class Snapshot(NamedTuple):
     """A state, kept to go back to: what ``Effects`` and its parts hold."""
 
@@ -68,6 +76,7 @@ class Snapshot(NamedTuple):
     modes_unknown: set[str]
     outside: dict[str, bytes | None]
     versions: VersionsSnapshot
+    lasting: frozenset[str]
 
 
 class Effects:
@@ -85,6 +94,8 @@ class Effects:
         """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
         self.outside_modes: dict[str, str] = {}
         """Modes of those that were copied there."""
+        self.lasting: frozenset[str] = frozenset()
+        """What a shell that lives on keeps of earlier lines (``shell.lasting``)."""
         self.has_run_programs = False
         """Whether a program ran that may have made files which the state does not hold."""
         self.modes_unknown: set[str] = set()
@@ -148,9 +159,10 @@ class Effects:
     def forget(self, reason: str, paths: tuple[str, ...]) -> None:
         """The content of ``paths`` (none named: of every file) cannot be derived from here on."""
         for path in paths or (".",):
-            place = self.files.locate(path)
-            if place is not None:  # the root is EVERYTHING
-                self.forget_place(place, reason)
+            for follows in (True, False):  # a link may be replaced by a file
+                place = self.files.locate(path, follow_last=follows)
+                if place is not None:  # the root is EVERYTHING
+                    self.forget_place(place, reason)
 
     def forget_place(self, place: str, reason: str, *, with_mode: bool = False) -> None:
         """The same for one file or folder that ``locate`` has found. ``with_mode``: a text written there later does not
@@ -165,12 +177,24 @@ class Effects:
         """A script the predecessor wrote and ran: when its text writes files, what it left is not known."""
         place = self.files.locate(target)
         data = self.files.read(place) if place and place in self.files.differing else None
+        if place and data is None and self.is_unknown(place) and self.files.base(place) is None:
+            self.forget(f"{target} was run, and what it holds is not known", ())
+            return
+        if data is not None and _is_shell_script(target, data):
+            self._forget_by_script(target, data)
+            return
         if data is None or not _WRITES.search(data):
             return
         named = {text_path(match[2]) for match in _QUOTED.finditer(data)}
         places = {item for path in named if (item := self.files.locate(path))}
         inside = tuple(item for item in sorted(places) if self.files.get(item) is not None)
         self.forget(f"{place} was run, and it writes files", inside)
+
+    def _forget_by_script(self, target: str, data: bytes) -> None:
+        """A shell script that is not carried out: if it may change a file, none is known afterwards."""
+        operations = interpret_line(text_path(data), Context())[0]
+        if any(changed_paths(operation) or isinstance(operation, Opaque) for operation in operations):
+            self.forget(f"{target} was run, and it may change files", ())
 
     # -- one file ---------------------------------------------------------------------------------
 
@@ -348,6 +372,7 @@ class Effects:
             set(self.modes_unknown),
             dict(self.outside),
             self.versions.snapshot(),
+            self.lasting,
         )
 
     def go_back(self, snapshot: Snapshot) -> None:
@@ -359,3 +384,4 @@ class Effects:
         self.modes_unknown = set(snapshot.modes_unknown)
         self.outside = dict(snapshot.outside)
         self.versions.go_back(snapshot.versions)
+        self.lasting = snapshot.lasting

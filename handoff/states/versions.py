@@ -104,6 +104,7 @@ class VersionsSnapshot(NamedTuple):
     previous: tuple[str, str | None] | None
     stash: tuple[Stash, ...]
     doubt: str | None
+    nested: frozenset[str]
 
 
 _REF = re.compile(r"(HEAD|@|[0-9a-f]{7,40}|[\w./-]+)((?:~\d{0,4}|\^1?(?!\d))*)", re.A)
@@ -128,6 +129,8 @@ class Versions:
         """What ``checkout -`` goes back to."""
         self.stash: list[Stash] = []
         self.doubt: str | None = None
+        self.nested: frozenset[str] = frozenset()
+        """Folders that are repositories of their own."""
 
     @property
     def repository(self) -> Repository:
@@ -221,6 +224,7 @@ class Versions:
             self.previous,
             tuple(self.stash),
             self.doubt,
+            self.nested,
         )
 
     def go_back(self, snapshot: VersionsSnapshot) -> None:
@@ -229,7 +233,7 @@ class Versions:
         self._commits = dict(snapshot.commits)
         self.head, self.branch = snapshot.head, snapshot.branch
         self.branches = dict(snapshot.branches)
-        self.previous, self.doubt = snapshot.previous, snapshot.doubt
+        self.previous, self.doubt, self.nested = snapshot.previous, snapshot.doubt, snapshot.nested
         self.stash = list(snapshot.stash)
 
     def same_as(self, snapshot: VersionsSnapshot) -> bool:

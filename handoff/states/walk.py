@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from handoff.actions import (
     Context,
     EditLines,
@@ -122,9 +124,12 @@ class Walk(Watching):
         self.unknown.append(dict(self.effects.unknown))
 
     def _act(self, action: Action, observation: Observation) -> None:
-        line = shell_line(action, self._context)
-        operations, self._context = interpret(action, self._context, observation)
+        before = self._context
+        line = shell_line(action, before)
+        operations, self._context = interpret(action, before, observation)
         happened = observation.missing != "not_executed" and not did_not_happen(action, observation)
+        if line is not None and not happened:
+            self._context = before
         self.moments.append(Moment(self._step, operations, happened, line is not None))
         if line is not None:
             self._heed_git(line[0])
@@ -137,7 +142,9 @@ class Walk(Watching):
             self._hold_deleted(action)
             known, start = dict(self.effects.unknown), dict(self.files.differing)
             if happened and line is not None:
-                self._run_line(line, operations, observation)
+                after = self._run_line(line, operations, observation)
+                if after is not None and line[1] is before:  # a line with a folder of its own leaves the shell's alone
+                    self._context = msgspec.structs.replace(self._context, cwd=after.cwd, prefixes=after.prefixes)
             elif happened:
                 self._carry_out(operations)
             if happened:
@@ -168,19 +175,25 @@ class Walk(Watching):
             self._look(operations, observation, line)
         self._hear_of_changes(observation.text)
 
-    def _run_line(self, line: tuple[str, Context], operations: tuple[Operation, ...], observation: Observation) -> None:
+    def _run_line(
+        self, line: tuple[str, Context], operations: tuple[Operation, ...], observation: Observation
+    ) -> Context | None:
+        """The context of the shell's next line, where it is known."""
         start = dict(self.files.differing)
+        after: Context | None = None
         try:
             ran = run_line(self.effects, *line, observation)
         except Misfit as misfit:
             self._misfit(misfit)
         else:
+            after = ran.context
             if ran.has_run_programs:
                 self._programs.append((len(self.moments), self._step))
             if ran.suspicion is not None:
                 self._suspect(ran.suspicion)
         changing = [operation for operation in operations if changed_paths(operation)]
         self._touch(start, operations, changing[0] if len(changing) == 1 else None)
+        return after
 
     def _carry_out(self, operations: tuple[Operation, ...]) -> None:
         for operation in operations:

@@ -19,6 +19,7 @@ LABELLED = Path(__file__).parents[1] / "fixtures" / "shell_lines" / "labelled.js
 MISSES = {
     "cd /workspace && echo": "a bare name in /workspace reads as the checkout that a workspace holds",
     "cd /workspace && ./ponylang": "the same for ./test",
+    "gunzip dds1": "it replaces the file that it is given; the label has its run alone",
 }
 """How a line that is read otherwise begins, and why it is."""
 

@@ -274,6 +274,8 @@ class Verdict(NamedTuple):
     """Path (``INDEX`` before it for the index), what was derived, what is there."""
     known: int
     unknown: int
+    is_suspected: bool = False
+    """Whether a line is said to have perhaps changed files that nothing names: then nothing is proven by it."""
 
 
 class Bed:
@@ -338,17 +340,49 @@ class Bed:
         shutil.copytree(self._template, work, symlinks=True)
         self._run(work, "git update-index -q --refresh")
         effects = Effects(WorkingFiles(self._repository, self._tree, self._base))
+        is_suspected = False
         for line in program:
             text, code = self._run(work, line)
-            run_line(effects, line, Context(), Observation(text=text, exit_code=code if with_codes else None))
-        return self._held(effects, work)
+            observation = Observation(text=text, exit_code=code if with_codes else None)
+            ran = run_line(effects, line, Context(prefixes=(str(work),)), observation)
+            effects.lasting = frozenset()  # the next line has a shell of its own
+            is_suspected = is_suspected or ran.suspicion is not None
+        return self._held(effects, work)._replace(is_suspected=is_suspected)
+
+    def compare_kept(self, program: list[str], *, with_codes: bool) -> Verdict:
+        """The same in one shell that lives on from line to line."""
+        area = self._root / "case"
+        shutil.rmtree(area, ignore_errors=True)
+        work = area / "w"
+        shutil.copytree(self._template, work, symlinks=True)
+        self._run(work, "git update-index -q --refresh")
+        for number, line in enumerate(program):
+            (area / f"line{number}").write_text(line)
+        parts = (
+            f". {area}/line{n} > {area}/out{n} 2>&1 < /dev/null; echo $? > {area}/code{n}" for n in range(len(program))
+        )
+        self._run(work, "\n".join(parts))
+        effects = Effects(WorkingFiles(self._repository, self._tree, self._base))
+        context = Context(prefixes=(str(work),))
+        is_suspected = False
+        for number, line in enumerate(program):
+            if not (area / f"out{number}").exists():
+                break  # the shell had ended
+            text = (area / f"out{number}").read_bytes().decode("utf-8", "replace")
+            code = (area / f"code{number}").read_text().strip() if (area / f"code{number}").exists() else ""
+            observation = Observation(text=text, exit_code=int(code) if with_codes and code else None)
+            ran = run_line(effects, line, context, observation)
+            context = ran.context or context
+            is_suspected = is_suspected or ran.suspicion is not None
+        return self._held(effects, work)._replace(is_suspected=is_suspected)
 
     def _held(self, effects: Effects, work: Path) -> Verdict:
         real, base = _files(work), self._repository.files(self._tree)
         wrong: list[tuple[str, object, object]] = []
         known = unknown = 0
         for path in sorted({*real, *base, *effects.files.differing}):
-            if effects.is_unknown(path):
+            is_new = path in real and effects.files.get(path) is None and path not in effects.files.differing
+            if effects.is_unknown(path) or (is_new and path not in base and effects.has_run_programs):
                 unknown += 1
                 continue
             known += 1
@@ -389,8 +423,8 @@ def _files(folder: Path) -> dict[str, FileState]:
             if entry.is_symlink():
                 found[path] = (SYMLINK, os.fsencode(Path(entry.path).readlink()))
             elif entry.is_dir():
-                waiting += [] if path == ".git" else [path]
-            else:
+                waiting += [] if entry.name == ".git" else [path]
+            elif entry.name != ".git":
                 is_executable = entry.stat().st_mode & stat.S_IXUSR
                 found[path] = (EXECUTABLE if is_executable else FILE, Path(entry.path).read_bytes())
     return found

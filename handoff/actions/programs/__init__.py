@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from handoff.actions.operations import Operation, Run
-from handoff.actions.programs import editors, files, packages, reading, runners, scripts, sed, vcs
+from handoff.actions.programs import editors, files, packages, reading, runners, scripts, sed, vcs, writing
 from handoff.actions.programs.call import Call, Program, listed
 from handoff.actions.programs.wrappers import unwrapped
 
@@ -37,8 +37,10 @@ _PROGRAMS: dict[str, Program] = {
     **_named(reading.head, "head"),
     **_named(reading.tail, "tail"),
     **_named(reading.reads, "wc file stat diff cmp od xxd hexdump strings md5sum sha1sum sha256sum readelf objdump"),
-    **_named(reading.filters, "jq yq sort uniq cut column fold paste comm join rev"),
-    **_named(reading.awk, "awk gawk mawk"),
+    **_named(reading.filters, "jq yq cut column fold paste comm join rev"),
+    **_named(writing.awk, "awk gawk mawk"),
+    **_named(writing.sort, "sort"),
+    **_named(writing.last, "uniq"),
     **_named(reading.ls, "ls tree ll dir du exa eza"),
     **_named(reading.grep, "grep egrep fgrep zgrep rg ag ack"),
     **_named(reading.find, "find fd fdfind"),
@@ -56,7 +58,17 @@ _PROGRAMS: dict[str, Program] = {
     **_named(files.chmod, "chmod"),
     **_named(files.ln, "ln"),
     **_named(files.download, "curl wget"),
-    **_named(files.archive, "tar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd"),
+    **_named(files.archive, "tar unzip zip"),
+    **_named(writing.compressor, "gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd"),
+    **_named(writing.text_editor, "ed red ex vi vim nvim nano emacs pico micro"),
+    **_named(writing.install, "install"),
+    **_named(writing.rsync, "rsync"),
+    **_named(writing.named, "shred fallocate mkfifo mknod sponge link"),
+    **_named(
+        writing.perhaps_anywhere, "split csplit flock su script watch parallel entr rename prename cpio pax busybox"
+    ),
+    **_named(writing.with_output, "iconv openssl convert magick ffmpeg pandoc dot"),
+    **_named(writing.mktemp, "mktemp"),
     **_named(vcs.git, "git"),
     **dict.fromkeys(runners.RUNNERS, runners.tests),
     **dict.fromkeys(runners.LINTERS, runners.lint),

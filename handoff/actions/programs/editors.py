@@ -8,6 +8,7 @@ from typing import Literal
 from handoff.actions.operations import ApplyPatch, Opaque, Operation, Other, Run, patch_paths
 from handoff.actions.paths import Context, is_outside, resolve
 from handoff.actions.programs.call import Call, is_wild
+from handoff.actions.programs.scripts import perl_writes
 
 _STRIP = re.compile(r"(?:-p|--strip=)(\d{1,2})")
 _DIGITS = frozenset("0123456789")
@@ -71,29 +72,37 @@ def apply_patch(call: Call) -> list[Operation]:
     return [patch_of(text, 0, call.context)] if "*** Begin Patch" in text else [Other(tool="apply_patch")]
 
 
-_IN_PLACE = re.compile(r"-[A-Za-z0]*i")
+_IN_PLACE = re.compile(r"-[A-Za-hj-z0-9]*i(.*)", re.S)
 _PERL_VALUED = re.compile(r"-[A-Za-z0-9]*e|-[IMm]")
 
 
 def perl(call: Call) -> list[Operation]:
     """``perl``: edits the files named after its code with ``-i``, runs a script otherwise."""
     files: list[str] = []
+    codes: list[str] = []
+    suffix = ""
     is_in_place = has_code = takes = False
     for text in call.arguments:
         if takes:
+            codes.append(text)
             takes = False
         elif text.startswith("-") and len(text) > 1:
-            is_in_place = is_in_place or _IN_PLACE.match(text) is not None
+            if (in_place := _IN_PLACE.match(text)) is not None:
+                is_in_place, suffix = True, in_place[1]
             takes = _PERL_VALUED.fullmatch(text) is not None
             has_code = has_code or text.endswith("e")
         else:
             files.append(text)
+    writes: list[Operation] = []
+    if any(perl_writes(code) for code in codes):
+        writes = [Opaque(reason="perl -e", is_possible=True)]
     if not is_in_place:
-        return [Run(target="perl -e" if has_code else call.path(files[0]) if files else "perl")]
+        return [Run(target="perl -e" if has_code else call.path(files[0]) if files else "perl"), *writes]
+    suffix = "" if suffix.isalpha() and set(suffix) <= set("pnewlas") else suffix
     if any(is_wild(call, file) for file in files) or not files:
         return [Opaque(reason="perl -i", paths=(".",))]
-    paths = [call.path(file) for file in files]
-    return [
-        Other(tool="perl", target=path) if is_outside(path) else Opaque(reason="perl -i", paths=(path,))
-        for path in paths
-    ]
+    made: list[Operation] = []
+    for path in map(call.path, files):
+        kept = (path, path + suffix) if suffix and "*" not in suffix else ((".",) if suffix else (path,))
+        made.append(Other(tool="perl", target=path) if is_outside(path) else Opaque(reason="perl -i", paths=kept))
+    return [*made, *writes]

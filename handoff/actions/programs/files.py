@@ -161,14 +161,14 @@ def download(call: Call) -> list[Operation]:
 
 
 _OUTPUT = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
-_COMPRESSORS = frozenset(("gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd"))
 
 
 def archive(call: Call) -> list[Operation]:
-    """``tar``, ``zip``, ``gzip`` …: unpacking writes files that the line does not name."""
+    """``tar``, ``zip``, ``unzip``: unpacking writes files that the line does not name."""
     name = call.name
     if name == "tar":
-        flags = next(iter(call.arguments), "")
+        first = next(iter(call.arguments), "")
+        flags = "" if first.startswith("--") else first
         if "t" in flags and "x" not in flags:
             return [Run(target="tar")]
         if "x" not in flags and not call.has("--extract"):
@@ -177,6 +177,4 @@ def archive(call: Call) -> list[Operation]:
             return [Run(target="tar"), *([guarded(path, Opaque(reason="tar", paths=(path,)), "tar")] if path else [])]
     if name == "unzip" and call.has("-l", "-p", "-t", "-Z"):
         return [Run(target=name)]
-    if name in _COMPRESSORS and call.has("-c", "--stdout", "-t", "-l"):
-        return [Read(path=call.path(text)) for text in call.plain()]
     return [Run(target=name), Opaque(reason=name, is_possible=True)]

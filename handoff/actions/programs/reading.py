@@ -74,16 +74,6 @@ def filters(call: Call) -> list[Operation]:
     return [Read(path=call.path(path)) for path in paths if path != "-"]
 
 
-def awk(call: Call) -> list[Operation]:
-    """``awk``: a program, then files."""
-    plain = call.plain(("-F", "-v", "-f", "-i"))
-    files = plain if call.has("-f") else plain[1:]
-    paths = [call.path(file) for file in files if "=" not in file]
-    if "inplace" in call.arguments:
-        return [Opaque(reason="awk -i inplace", paths=(path,)) for path in paths if not is_outside(path)]
-    return [Read(path=path) for path in paths]
-
-
 def ls(call: Call) -> list[Operation]:
     """``ls``, ``tree``, ``du``: names of files."""
     valued = ("-L", "-I", "-P", "-d", "--max-depth") if call.name in ("tree", "du") else ("-I", "-w", "-T")

@@ -67,6 +67,17 @@ def _python_script(call: Call, text: str, rest: tuple[Word, ...]) -> list[Operat
 _INLINE = frozenset(("-e", "--eval", "-p", "--print", "-pe", "-c", "-r"))
 
 
+_PERL_WRITES = re.compile(
+    r"""\bopen\b[^;]*?["']\s*\+?>|\bopen\b[^;]*?,\s*["']\+?[>|]|\b(?:unlink|rename|system|exec|symlink|link|mkdir|rmdir|chmod|"""
+    r"""truncate)\b|`|\bqx\b|\bFile::|\|\s*["']"""
+)
+
+
+def perl_writes(code: str) -> bool:
+    """Whether Perl code may change files by itself."""
+    return _PERL_WRITES.search(code) is not None
+
+
 def other_script(call: Call) -> list[Operation]:
     """``node``, ``ruby``, ``php``, ``deno run`` …: a script by name, or code."""
     name, arguments = call.name, call.arguments
@@ -129,11 +140,44 @@ _WRITE_HINTS = (
     ".touch(",
     "os.remove(",
 )
-_BEYOND_HINTS = ("shutil.", "subprocess", "os.", "fileinput", "execSync", "child_process")
+_BEYOND_HINTS = (
+    *(
+        "shutil",
+        "subprocess",
+        "os.",
+        "fileinput",
+        "child_process",
+        "Sync(",
+        "createWriteStream",
+        "fs.",
+        "fs/",
+        ".rename(",
+    ),
+    *(
+        ".rename(",
+        ".replace(",
+        "_to(",
+        ".rmdir(",
+        ".chmod(",
+        "exec(",
+        "eval(",
+        "__import__",
+        "runpy",
+        "importlib",
+        "FileUtils",
+    ),
+    *("File.", "Dir.", "IO.write"),
+)
 _LONGEST = 100_000
 """Characters of code that are looked at."""
 _BEYOND = re.compile(
-    r"shutil\.|subprocess|os\.(?:system|rename|replace|makedirs|popen)|fileinput|execSync|child_process"
+    r"\bshutil\b|subprocess|\bos\.(?:system|rename|replace|makedirs|mkdir|popen|chmod|chdir|link|symlink|truncate|exec|"
+    r"spawn|rmdir|removedirs|posix_spawn|open|fdopen)|fileinput|child_process|createWriteStream|fs/promises|"
+    r"\b(?:exec|spawn|unlink|rm|rename|copyFile|cp|rmdir|mkdir|chmod|symlink|link|truncate|write)Sync\(|"
+    r"\bfs(?:\.promises)?\.(?:unlink|rm|rename|copyFile|cp|rmdir|chmod|symlink|link|truncate)\(|"
+    r"\.(?:rename|symlink_to|hardlink_to|rmdir|chmod)\(|\.replace\(\s{0,9}(?:\w+|'[^'\n]*'|\"[^\"\n]*\")\s{0,9}\)|"
+    r"(?<![.\w])(?:exec|eval|__import__)\(|\brunpy\b|\bimportlib\b|\bFileUtils\b|"
+    r"\bFile\.(?:delete|rename|unlink|open|chmod|symlink)\b|\bDir\.(?:mkdir|rmdir|delete)\b|\bIO\.write\b"
 )
 """Code that may touch any file."""
 

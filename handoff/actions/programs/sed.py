@@ -108,7 +108,7 @@ def sed(call: Call) -> list[Operation]:
     """``sed``: reads files, or edits them with ``-i``."""
     options = _Options(call.words[1:])
     if not options.in_place:
-        return _reads(call, options)
+        return [*_reads(call, options), *_beside(call, options)]
     edits = _script(options) if options.is_known and not options.is_quiet else None
     made: list[Operation] = []
     for file in options.files:
@@ -121,7 +121,19 @@ def sed(call: Call) -> list[Operation]:
             if options.suffix and "*" not in options.suffix:
                 made.append(Copy(source=path, target=path + options.suffix))
             made.append(_edit(path, edits) if edits is not None else Opaque(reason="sed -i", paths=(path,)))
-    return made
+    return made if edits is not None else [*made, *_beside(call, options)]
+
+
+_BESIDE = re.compile(r"(?:^|[;{}\n0-9$/!,gpIiMm|#])[ \t]*[wWeF](?:[ \t]|\Z)|(?<=.)[we]\Z")
+"""Commands and flags that write other files, or run programs."""
+
+
+def _beside(call: Call, options: _Options) -> list[Operation]:
+    """What a script may do beside its edits: ``w`` writes a file, ``e`` runs a program, ``-f`` reads commands."""
+    if options.is_known and _script(options) is not None:
+        return []
+    is_possible = any(_BESIDE.search(script.text) is not None for script in options.scripts)
+    return [Opaque(reason=call.shown, is_possible=True)] if is_possible else []
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:,[ ]?(\d{1,9}|\$))?[ ]?p;?")

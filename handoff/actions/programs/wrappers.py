@@ -17,6 +17,7 @@ _PLAIN: dict[str, frozenset[str]] = {
     "doas": frozenset(("-u",)),
     "env": frozenset(("-u", "-C", "-S", "--unset", "--chdir")),
     "exec": frozenset(("-a",)),
+    "flock": frozenset(("-w", "--timeout", "-E", "--wait")),
     "gtimeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
     "ionice": frozenset(("-c", "-n")),
     "nice": frozenset(("-n",)),
@@ -71,8 +72,10 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
         if name == "command" and words[1].text in ("-v", "-V"):
             return None
         rest = after_options(words[1:], _PLAIN[name])
-        if name in ("timeout", "gtimeout"):
+        if name in ("timeout", "gtimeout", "flock"):
             rest = rest[1:]
+        if name == "flock" and rest and rest[0].text == "-c":
+            return None
         while rest and name in ("env", "sudo", "time") and _ASSIGNMENT.match(rest[0].text):
             rest = rest[1:]
         return rest or None

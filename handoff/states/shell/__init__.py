@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import msgspec
+
 from handoff.actions import Install, Opaque, Run, Validate, changed_paths
 from handoff.actions.lines import interpret_line
-from handoff.actions.paths import Context, resolve
+from handoff.actions.paths import NOWHERE, Context, resolve
 from handoff.editors.plain import Misfit
 from handoff.shell import commands
 from handoff.states import rewrites
 from handoff.states.effects import Effects, Snapshot
-from handoff.states.shell import builtins, finding, git, inline, printing, programs, transfer
+from handoff.states.shell import builtins, finding, git, inline, lasting, printing, programs, transfer
 from handoff.states.shell.control import Control, changed_since
-from handoff.states.shell.streams import Leave, Oracle, Sink, Status, Streams
+from handoff.states.shell.lasting import ODD
+from handoff.states.shell.streams import Leave, Oracle, Status, Streams
 from handoff.states.shell.syntax import read_line
 from handoff.states.shell.tree import Beyond, Script
 from handoff.trajectory import Observation
@@ -44,6 +47,8 @@ class Ran(NamedTuple):
     suspicion: str | None = None
     is_opaque: bool = False
     """Whether it ran a program that changes files in a way that is not derived."""
+    context: Context | None = None
+    """What the next line of a shell that lives on begins in."""
 
 
 class _Way(NamedTuple):
@@ -54,19 +59,25 @@ class _Way(NamedTuple):
     ran: Ran
     asked: tuple[str, ...]
     missing: tuple[str, ...]
+    context: Context
 
 
 def run_line(effects: Effects, line: str, context: Context, observation: Observation) -> Ran:
     """Carry a line out. ``context``: before it. ``Misfit``: the recording says that it applied a patch, which does not
     fit; nothing of the line is then carried out."""
     before = effects.snapshot()
+    if not context.shell_persists:
+        effects.lasting = frozenset()
     try:
+        if ODD in effects.lasting:
+            raise Beyond("a shell in a mode under which lines are not carried out")
         script = read_line(line)
         ways = _ways(effects, script, context, observation)
     except (Beyond, RecursionError):
         ran = _static(effects, line, context)
         _hear(effects, line, context, ran, observation)
-        return ran
+        effects.lasting = _lasting(effects, line, context, observation)
+        return ran._replace(context=_folder_read(line, context, observation))
     code = observation.exit_code
     fitting = [way for way in ways if code is None or code in _KILLED or way.status in (None, code == 0)]
     if not fitting:  # it did not go as derived: what it may have touched is not known
@@ -90,8 +101,10 @@ def run_line(effects: Effects, line: str, context: Context, observation: Observa
         any(way.ran.has_run_programs for way in fitting),
         suspicions[0] if suspicions else None,
         any(way.ran.is_opaque for way in fitting),
+        _folder_of(fitting, context),
     )
     _hear(effects, line, context, ran, observation)
+    effects.lasting = _lasting(effects, line, context, observation)
     effects.has_run_programs = effects.has_run_programs or ran.has_run_programs or bool(ran.suspicion)
     return ran
 
@@ -127,11 +140,12 @@ def _ways(effects: Effects, script: Script, context: Context, observation: Obser
                 was_killed=observation.exit_code in _KILLED,
             )
             try:
-                status = machine.script(script, Streams(None, Sink(), Sink()))
+                status = machine.script(script, Streams(None, machine.screen, machine.screen))
             except Leave as leave:
                 status = leave.args[0]
             ran = Ran(machine.has_run_programs, machine.suspicion, machine.is_opaque)
-            found.append(_Way(effects.snapshot(), status, ran, tuple(oracle.asked), tuple(machine.missing)))
+            asked, missing = tuple(oracle.asked), tuple(machine.missing)
+            found.append(_Way(effects.snapshot(), status, ran, asked, missing, machine.context))
             misfit = misfit or machine.misfit
             effects.go_back(before)
             if len(found) == _MOST_WAYS:
@@ -144,6 +158,40 @@ def _ways(effects: Effects, script: Script, context: Context, observation: Obser
     if misfit is not None and len(found) == 1 and observation.exit_code in (None, 0):
         raise misfit
     return found
+
+
+def _folder_of(ways: list[_Way], before: Context) -> Context:
+    """Where the next line begins, as the ways that the line may have gone leave it."""
+    if not before.shell_persists:
+        return before
+    after = ways[0].context
+    is_sure = all(way.context.cwd == after.cwd for way in ways)
+    return after if is_sure else msgspec.structs.replace(after, cwd=NOWHERE)
+
+
+_MOVES = frozenset(("cd", "pushd", "popd", "source", ".", "eval"))
+
+
+def _folder_read(line: str, context: Context, observation: Observation) -> Context:
+    """The same of a line that is not carried out."""
+    if not context.shell_persists:
+        return context
+    moves = [command for command in commands(line) if command.words and command.words[0].text in _MOVES]
+    if not moves:
+        return context
+    is_plain = all(move.words[0].text == "cd" and move.is_certain and not move.is_conditional for move in moves)
+    after = interpret_line(line, context)[1]
+    has_failed = observation.exit_code not in (None, 0) or " cd: " in observation.text
+    return after if is_plain and not has_failed else msgspec.structs.replace(after, cwd=NOWHERE)
+
+
+def _lasting(effects: Effects, line: str, context: Context, observation: Observation) -> frozenset[str]:
+    """What the shell keeps of this line. One that ends at a failure begins anew."""
+    if not context.shell_persists:
+        return frozenset()
+    found = lasting.after(line, effects.lasting)
+    has_ended = lasting.ERREXIT in found and observation.exit_code not in (None, 0)
+    return frozenset() if has_ended else found
 
 
 def _blur(effects: Effects, way: _Way, reason: str) -> None:
@@ -169,6 +217,11 @@ def _static(effects: Effects, line: str, context: Context) -> Ran:
         effects.versions.lose(f"git in {reason}")
     if not all(command.is_certain for command in commands(line)):
         effects.forget(reason, ())
+    names = {command.words[0].text for command in commands(line) if command.words}
+    if "trap" in names:
+        effects.forget("a trap", ())
+    if names & {"cd", "pushd"} and ("CDPATH" in line or ODD in effects.lasting):
+        effects.forget("the folder of the shell is not known", ())
     for operation in interpret_line(line, context)[0]:
         has_run_programs = has_run_programs or isinstance(operation, Run | Validate | Install)
         if isinstance(operation, Opaque):

@@ -8,7 +8,7 @@ from handoff.actions.lines import changed_folder
 from handoff.shell import Word
 from handoff.states.shell.disk import UNTOLD
 from handoff.states.shell.machine import Builtin, Machine
-from handoff.states.shell.streams import Leave, Result, Status, Streams
+from handoff.states.shell.streams import Leave, Result, Status, Streams, Unsupported
 from handoff.states.shell.tree import Beyond
 from handoff.states.shell.words import Arg
 
@@ -44,19 +44,30 @@ def make_temporary(machine: Machine, args: list[Arg], streams: Streams) -> Resul
     """``mktemp``: a name outside the repository that nobody knows; a text that holds it is not known either."""
     words = [arg.text for arg in args[1:] if not arg.text.startswith("-")]
     if any(not arg.is_known for arg in args) or any(not word.startswith("/tmp/") for word in words):
-        return Result(None, None)
+        raise Unsupported
     machine.temporaries += 1
     return Result(True, f"/tmp/{UNTOLD}{machine.temporaries}\n".encode())
 
 
 def export(machine: Machine, args: list[Arg], streams: Streams) -> Result:
-    """``export A=b``: variables of the rest of the line."""
-    for arg in args[1:]:
-        name, equals, value = arg.text.partition("=")
-        if equals:
-            machine.words.values[name] = value if arg.is_known else None
-            if name in ("PATH", "IFS", "LC_ALL", "LANG"):
-                machine.words.values[name] = None
+    """``export A=b``: variables of the rest of the line; ``local`` and ``declare`` bind them to a function."""
+    name = args[0].text
+    words = args[1:]
+    while words and words[0].text.startswith("-"):
+        if name == "local" or set(words[0].text[1:]) - set("xg"):
+            raise Beyond(f"{name} {words[0].text}")
+        words = words[1:]
+    if name in ("readonly", "typeset") or (name == "local" and not machine.locals):
+        raise Beyond(name)
+    is_own = bool(machine.locals) and name in ("local", "declare")
+    for arg in words:
+        variable, equals, value = arg.text.partition("=")
+        if not re.fullmatch(r"[A-Za-z_]\w*", variable):
+            raise Beyond(f"{name} of a name that is not known")
+        if is_own:
+            machine.locals[-1].setdefault(variable, machine.words.values.get(variable))
+        if equals or is_own:
+            machine.assign(variable, value if arg.is_known and equals else None)
     return Result(True, b"")
 
 
@@ -76,11 +87,11 @@ def modes(machine: Machine, args: list[Arg], streams: Streams) -> Result:
             name = texts.pop(0)
             if name not in ("pipefail", "errexit", "nounset", "xtrace"):
                 raise Beyond("set -o")
-            if name in ("pipefail", "errexit"):
-                machine.set_mode("e" if name == "errexit" else "pipefail", text == "-o")
+            machine.set_mode(name, text == "-o")
         elif re.fullmatch(r"[-+][euxv]*o?", text) and len(text) > 1:
-            if "e" in text:
-                machine.set_mode("e", text[0] == "-")
+            for letter, name in (("e", "errexit"), ("u", "nounset")):
+                if letter in text:
+                    machine.set_mode(name, text[0] == "-")
             if text.endswith("o"):
                 texts.insert(0, text[0] + "o")
         else:
@@ -96,7 +107,10 @@ def change_folder(machine: Machine, args: list[Arg], streams: Streams) -> Result
     if name == "popd":
         if not machine.left:
             raise Beyond("popd to a folder of an earlier line")
-        machine.context = machine.left.pop()
+        machine.context, machine.previous = machine.left.pop(), before
+        return Result(True, None)
+    if words and words[0].text == "-" and machine.previous is not None and name == "cd":
+        machine.context, machine.previous = machine.previous, before
         return Result(True, None)
     plain = (Word(name), *(Word(arg.text, arg.is_known) for arg in words))
     after = changed_folder(plain, before)
@@ -106,14 +120,38 @@ def change_folder(machine: Machine, args: list[Arg], streams: Streams) -> Result
         if words[0].text == "":
             return Result(True, b"")
         if kind == "none" or kind == "file":
-            return Result(False, b"")
-        if kind == "unknown":
-            shown = re.escape(words[0].text)
-            if re.search(rf"cd: (?:can't cd to )?[\"']?{shown}[\"']?(?:: No such|: Not a dir|\n|\Z)", machine.text):
-                return Result(False, b"")
+            return Result(False, b"", False)
+        if kind == "unknown" and not _is_entered(machine, words[0].text, place.is_inside, streams):
+            return Result(False, b"", False)
     machine.left += [before] if name == "pushd" else []
-    machine.context = after
+    machine.context, machine.previous = after, before
     return Result(True, b"" if name == "cd" else None)
+
+
+def _is_entered(machine: Machine, text: str, is_inside: bool, streams: Streams) -> bool:
+    """Whether ``cd`` found a folder of which nothing is known: the shell says so when it did not."""
+    shown = re.escape(text)
+    if re.search(rf"cd: (?:can't cd to )?[\"']?{shown}[\"']?(?:: No such|: Not a dir|\n|\Z)", machine.text):
+        return False
+    return not is_inside or streams.err is machine.screen or machine.decided(None, f"cd {text}")
+
+
+def source(machine: Machine, args: list[Arg], streams: Streams) -> Result:
+    """``source``: a script that the run wrote is carried out here; of another one, variables are not known."""
+    text = machine.script_text(args[1]) if len(args) == 2 else None
+    if text is not None:
+        return machine.carry_out_here(text, streams)
+    for name in machine.words.values:
+        machine.words.values[name] = None
+    return machine.static(args, streams.stdin)
+
+
+def kill(machine: Machine, args: list[Arg], streams: Streams) -> Result:
+    """``kill``: of the shell itself, of a group, or of what is not known."""
+    targets = [arg.text for arg in args[1:] if not re.fullmatch(r"-[A-Z\d]+|%\d*", arg.text)]
+    if any(text in ("$$", "0", "-1", "$BASHPID", "$PPID") for text in targets):
+        raise Beyond("a shell that ends itself")
+    return Result(None, None, False)
 
 
 def test(machine: Machine, args: list[Arg], streams: Streams) -> Result:
@@ -184,6 +222,19 @@ PROGRAMS: dict[str, Builtin] = {
     "local": export,
     "declare": export,
     "readonly": export,
+    "typeset": export,
+    "source": source,
+    ".": source,
+    "kill": kill,
+    "ulimit": beyond,
+    "let": beyond,
+    "getopts": beyond,
+    "mapfile": beyond,
+    "readarray": beyond,
+    "coproc": beyond,
+    "enable": beyond,
+    "suspend": beyond,
+    "logout": beyond,
     "unset": unset,
     "mktemp": make_temporary,
     "set": modes,

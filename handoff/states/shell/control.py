@@ -12,13 +12,17 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
+from handoff.actions.paths import NOWHERE
 from handoff.states.effects import Effects, Snapshot
+from handoff.states.shell.lasting import ODD, ODD_GIT, is_strange
 from handoff.states.shell.machine import Machine
 from handoff.states.shell.redirecting import NotOpened
 from handoff.states.shell.streams import (
     Buffer,
     Leave,
-    Sink,
+    Result,
     Status,
     Streams,
     Use,
@@ -40,6 +44,7 @@ from handoff.states.shell.tree import (
     While,
 )
 from handoff.states.shell.words import Arg
+from handoff.states.versions import EVERYTHING
 
 _MOST_COMMANDS = 3_000
 _MOST_LOOPS = 300
@@ -82,7 +87,7 @@ class Control(Machine):
     def _background(self, chain: Chain, streams: Streams) -> Status:
         """A chain that runs beside the rest: when its files change is not known."""
         before = self.effects.snapshot()
-        self.subshell((chain._replace(is_background=False),), streams._replace(stdin=b""))
+        self._subshell((chain._replace(is_background=False),), streams._replace(stdin=b""))
         for path in changed_since(self.effects, before):
             self.effects.forget_place(path, f"{chain.text} runs in the background")
         return True
@@ -119,7 +124,8 @@ class Control(Machine):
     def _in_subshell(self, run: Callable[[], Status]) -> Status:
         """Run what changes neither folder nor variables out here."""
         context, values, functions = self.context, dict(self.words.values), dict(self.functions)
-        modes = self.errexit, self.pipefail
+        modes = self.errexit, self.pipefail, self.nounset, self.has_odd_git
+        left, previous = list(self.left), self.previous
         try:
             return run()
         except Leave as leave:
@@ -129,16 +135,40 @@ class Control(Machine):
             return status
         finally:
             self.context, self.words.values, self.functions = context, values, functions
-            self.errexit, self.pipefail = modes
+            self.errexit, self.pipefail, self.nounset, self.has_odd_git = modes
+            self.left, self.previous = left, previous
 
-    def subshell(self, script: Script, streams: Streams) -> Status:
-        """Chains in order, where neither folder nor variables change out here."""
+    def _subshell(self, script: Script, streams: Streams) -> Status:
         return self._in_subshell(lambda: self.script(script, streams))
+
+    def fresh_shell(self, script: Script, streams: Streams, modes: str, *, is_bash: bool) -> Status:
+        """Chains in another shell, which knows nothing of this one's variables, functions and modes."""
+
+        def run() -> Status:
+            self.words.values, self.functions = {}, {}
+            self.errexit, self.pipefail, self.nounset = "e" in modes, False, "u" in modes
+            return self.script(script, streams)
+
+        outer = self.is_bash, self._conditions
+        self.is_bash = self.words.has_braces = is_bash
+        self._conditions = 0
+        try:
+            return self._in_subshell(run)
+        finally:
+            self.is_bash, self._conditions = outer
+            self.words.has_braces = self.is_bash
 
     def substituted(self, script: Script) -> bytes | None:
         """What a script prints; ``None``: not known."""
         buffer = Buffer()
-        self.subshell(script, Streams(None, buffer, Sink()))
+
+        def run() -> Status:
+            if self.errexit and not self.is_bash:
+                raise Beyond("set -e in a shell that may keep it in substitutions")
+            self.errexit = False
+            return self.script(script, Streams(None, buffer, self.screen))
+
+        self._in_subshell(run)
         if buffer.data is not None and ordered(buffer.data) is None:
             self.words.is_order_sure = False
         return buffer.data
@@ -161,7 +191,7 @@ class Control(Machine):
             return False
         match command:
             case Block(script=script, is_subshell=True):
-                return self.subshell(script, opened)
+                return self._subshell(script, opened)
             case Block(script=script):
                 return self.script(script, opened)
             case If(branches=branches):
@@ -228,29 +258,50 @@ class Control(Machine):
 
     def _simple(self, command: Simple, streams: Streams) -> Status:
         self.words.is_order_sure = True
+        self.words.is_unset_used = False
         args = self.words.args(command.words, self.context)
         if not args:
             return self._assign(command, streams)
         name = args[0].text if args[0].is_known else ""
+        self._need_set()
         try:
             opened = self.opened(command.redirects, streams, name or "a program")
         except NotOpened:
             return False
+        self._need_set()
+        if name in self.effects.lasting:
+            self.effects.forget_place(EVERYTHING, f"{name} is a function or an alias of an earlier line")
+            return self.finish(Result(None, None, False), opened)
         if name in self.functions and args[0].is_known:
             return self._call(self.functions[name], args, opened)
+        modes = {is_strange(variable) for variable, _ in command.assignments}
         for variable, _ in command.assignments:
-            if variable in ("PATH", "LC_ALL", "LANG", "LC_COLLATE", "IFS") and name not in ("git", "python", "python3"):
-                return self._finish(self._static(args, opened.stdin), opened, name)
-        return self.program(args, opened)
+            is_python = name in ("git", "python", "python3")
+            if ODD in modes and name in ("cd", "pushd"):
+                self.context = msgspec.structs.replace(self.context, cwd=NOWHERE)
+            if ODD in modes or (variable in ("PATH", "LC_ALL", "LANG", "LC_COLLATE") and not is_python):
+                return self.finish(self.static(args, opened.stdin), opened)
+        outer, self.has_odd_git = self.has_odd_git, self.has_odd_git or ODD_GIT in modes
+        try:
+            return self.program(args, opened)
+        finally:
+            self.has_odd_git = outer or (self.has_odd_git and ODD_GIT not in modes)
+
+    def _need_set(self) -> None:
+        """Under ``set -u`` a variable that is not set ends the line."""
+        if self.nounset and self.words.is_unset_used and not self.decided(None, "a variable"):
+            raise Leave(False)
 
     def _assign(self, command: Simple, streams: Streams) -> Status:
+        self.words.is_unset_used = False
         try:
             self.opened(command.redirects, streams, "nothing")
         except NotOpened:
             return False
         for name, word in command.assignments:
             arg = self.words.single(word)
-            self.words.values[name] = arg.text if arg.is_known else None
+            self.assign(name, arg.text if arg.is_known else None)
+        self._need_set()
         return (
             None
             if any(not word.parts or word.text.startswith(("$(", "`")) for _, word in command.assignments)
@@ -261,7 +312,10 @@ class Control(Machine):
         if len(args) > 1 or self.depth > 10:
             raise Beyond("a function with arguments")
         self.depth += 1
+        self.locals.append({})
         status = self._command(body, streams)
+        for name, value in self.locals.pop().items():
+            self.words.values[name] = value
         self.depth -= 1
         return status
 

@@ -13,7 +13,7 @@ import msgspec
 
 from handoff.actions.paths import is_outside, resolve
 from handoff.actions.programs.call import listed
-from handoff.states.shell import git_back, git_more, git_stage
+from handoff.states.shell import git_back, git_more, git_other, git_stage
 from handoff.states.shell.gitcall import Git, is_magic
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.streams import Result, Streams, Unsupported
@@ -24,9 +24,8 @@ _READING = listed(
     """
     status log diff show branch tag remote config rev-parse ls-files ls-tree grep blame shortlog
     describe reflog cat-file rev-list name-rev show-ref for-each-ref merge-base check-ignore version
-    help fsck count-objects diff-tree diff-index diff-files whatchanged archive bundle clone ls-remote
-    credential format-patch var symbolic-ref hash-object fetch difftool notes gc prune update-index push
-    init worktree
+    help fsck count-objects diff-tree diff-index diff-files whatchanged ls-remote credential var hash-object fetch
+    difftool notes gc prune push check-attr check-ref-format annotate range-diff verify-commit verify-pack
     """
 )
 """Commands that leave the files, the index and HEAD alone, or as good as."""
@@ -50,6 +49,16 @@ _COMMANDS: dict[str, Callable[[Git], Result]] = {
     "show": git_more.show,
     "branch": git_more.branch,
     "tag": git_more.branch,
+    "config": git_other.config,
+    "init": git_other.init,
+    "clone": git_other.clone,
+    "worktree": git_other.worktree,
+    "update-index": git_other.update_index,
+    "symbolic-ref": git_other.symbolic_ref,
+    "archive": git_other.into_file,
+    "bundle": git_other.into_file,
+    "diff": git_other.diff,
+    "format-patch": git_other.format_patch,
 }
 
 
@@ -57,6 +66,9 @@ def git(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     """One git command."""
     words = [arg.text for arg in args[1:]]
     context = machine.context
+    if machine.has_odd_git:
+        machine.effects.forget_place(EVERYTHING, "git with variables that point it elsewhere")
+        return _unread(machine, words)
     if any(not arg.is_known for arg in args):
         return _unread(machine, words)
     while words and words[0].startswith("-"):
@@ -74,6 +86,12 @@ def git(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         return Result(True, None)
     if context.cwd and is_outside(context.cwd):
         return Result(None, None, False)
+    nested = machine.effects.versions.nested
+    if inside := [name for name in nested if context.cwd == name or context.cwd.startswith(f"{name}/")]:
+        machine.effects.forget_place(inside[0], "git in another repository", with_mode=True)
+        return Result(None, None, False)
+    if nested and words[0] in ("add", "stage", "clean", "stash"):
+        return _unread(machine, words)
     command = Git(machine, context, words[1:], streams.stdin)
     made = _COMMANDS.get(words[0])
     if made is not None:
@@ -84,7 +102,7 @@ def git(machine: Machine, args: list[Arg], streams: Streams) -> Result:
             machine.effects.versions.index = before
             return _unread(machine, words)
     if words[0] in _READING:
-        return Result(True if words[0] != "diff" or "--exit-code" not in words else None, None, False)
+        return Result(True, None, False)
     return _unread(machine, words)
 
 
@@ -106,7 +124,7 @@ def _unread(machine: Machine, words: list[str]) -> Result:
         return Result(None, None, False)
     if verb in ("rm", "mv", "restore", "checkout") and "--" in words:
         named = [resolve(word, machine.context) for word in words[words.index("--") + 1 :]]
-        if named and not any(is_outside(path) or is_magic(path) for path in named):
+        if named and not any(is_outside(path) or is_magic(path) or path.startswith(":") for path in named):
             for path in named:
                 effects.forget_place("" if path == "." else path, f"git {verb} that is not carried out")
             return Result(None, None, False)

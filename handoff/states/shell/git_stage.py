@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from handoff.git.objects import SYMLINK
+from handoff.states.shell.attributes import is_stored_otherwise
 from handoff.states.shell.gitcall import Git, is_in, is_magic, meets
 from handoff.states.shell.ignored import is_ignored
 from handoff.states.shell.streams import Result, Unsupported
@@ -49,6 +51,8 @@ def stage(git: Git, specs: list[str], *, is_forced: bool = False, updates: bool 
             and (updates or (not is_forced and is_ignored(git.disk, path)))
         ):
             continue
+        if isinstance(state, tuple) and state[0] != SYMLINK and is_stored_otherwise(git.disk, path, state[1]):
+            state = UNSURE
         index.put(path, state)
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 
 from handoff.actions.paths import Context, is_outside, resolve
+from handoff.git.objects import SYMLINK
+from handoff.states.shell.attributes import is_written_otherwise
 from handoff.states.shell.ignored import glob_pattern
 from handoff.states.shell.machine import Machine
 from handoff.states.shell.streams import Status, Unsupported
@@ -92,6 +94,9 @@ class Git:
                 above = "/".join(parts[:length])
                 if self.effects.files.exists(above):
                     self.disk.remove(above)
+        if isinstance(state, tuple) and state[0] != SYMLINK and is_written_otherwise(self.disk, path):
+            self.effects.forget_place(path, "git converts it as it writes it")
+            return
         self.disk.set_state(path, state, "set to what is not known")
         if state is None:
             self.effects.files.prune(path)

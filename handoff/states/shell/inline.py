@@ -32,6 +32,8 @@ def python(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     while words and re.fullmatch(r"-[uBsEIOS]+", words[0].text):
         words = words[1:]
     if not words or words[0].text == "-":
+        if streams.written is not None:
+            return _unread(machine, "python -", streams.written)
         if streams.stdin is None or len(words) > 1:
             raise Unsupported
         return _interpreted(machine, "python -", streams.stdin.decode("utf-8", "surrogateescape"))
@@ -63,6 +65,11 @@ def _interpreted(machine: Machine, name: str, code: str, *, has_arguments: bool 
     if status is not None:
         return Result(status, encoded("".join(program.printed)))
     machine.effects.go_back(before)
+    return _unread(machine, name, code)
+
+
+def _unread(machine: Machine, name: str, code: str) -> Result:
+    """A program that is not understood: what it may have touched is not known."""
     for operation in script_of(name, code, machine.context):
         machine.carry_out(operation)
     if has_unnamed_writes(code):

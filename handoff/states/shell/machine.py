@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
-from handoff.actions import Install, Opaque, Operation, Run, Validate, changed_paths
+from handoff.actions import ApplyPatch, Install, Opaque, Operation, Run, Validate, changed_paths
 from handoff.actions.paths import Context, is_outside
 from handoff.actions.programs import NO_EFFECT, operations_of
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.wrappers import unwrapped
 from handoff.editors.plain import Misfit, Unknowable
+from handoff.git.objects import EXECUTABLE
 from handoff.shell import Word as PlainWord
 from handoff.states.effects import Effects
 from handoff.states.shell.disk import Place
+from handoff.states.shell.lasting import ERREXIT, NOUNSET, ODD, ODD_GIT, PIPEFAIL, is_strange
 from handoff.states.shell.redirecting import Redirecting
 from handoff.states.shell.streams import (
     Leave,
     Oracle,
     Refused,
     Result,
+    Sink,
     Status,
     Streams,
     Unsupported,
@@ -78,71 +82,154 @@ class Machine(Redirecting):
         self.functions: dict[str, Command] = {}
         self.left: list[Context] = []
         """Folders that ``pushd`` remembers."""
-        self.errexit = False
-        self.pipefail = False
+        self.previous: Context | None = None
+        """The folder that ``cd -`` goes back to."""
+        self.screen = Sink()
+        """Where what nobody redirects goes: the recording shows it."""
+        self.errexit = ERREXIT in effects.lasting
+        self.pipefail = PIPEFAIL in effects.lasting
+        self.nounset = NOUNSET in effects.lasting
+        self.has_odd_git = ODD_GIT in effects.lasting
+        """Whether variables point git elsewhere."""
+        self.locals: list[dict[str, str | None]] = []
+        """For each function that runs: what its own variables hide."""
         self.depth = 0
 
     def script(self, script: Script, streams: Streams) -> Status:
         """Chains in order; the status of the last."""
         raise NotImplementedError
 
-    def subshell(self, script: Script, streams: Streams) -> Status:
-        """The same, where neither folder nor variables change out here."""
+    def fresh_shell(self, script: Script, streams: Streams, modes: str, *, is_bash: bool) -> Status:
+        """The same in another shell, which knows nothing of this one's variables, functions and modes."""
         raise NotImplementedError
 
     def program(self, args: list[Arg], streams: Streams) -> Status:
         """One program with its words, wrappers taken off."""
         plain = tuple(PlainWord(arg.text, arg.is_known) for arg in args)
         inner = unwrapped(plain)
+        wrapper = plain[0].text if inner is not plain else ""
         if inner is not plain:
             args = args[len(args) - len(inner) :] if plain[-len(inner) :] == inner else _as_args(inner)
+            if _goes_elsewhere(plain[: len(plain) - len(inner)]):
+                self.effects.forget_place(EVERYTHING, f"{plain[0].text} runs a program in another folder or shell")
+                return self.finish(Result(None, None, False), streams)
             if plain[0].text in ("env", "sudo") and any(not arg.is_known for arg in args[:1]):
-                return self._finish(self._static(args, streams.stdin), streams, "env")
+                return self.finish(self.static(args, streams.stdin), streams)
+            if not self._is_there(wrapper):
+                return self.finish(Result(False, b"", False), streams)
+            self.effects.has_run_programs = self.effects.has_run_programs or wrapper == "flock"  # it makes its file
+        status = self._named(args, streams)
+        if wrapper == "exec":
+            raise Leave(status)
+        return status
+
+    def _is_there(self, name: str) -> bool:
+        """Whether the machine of the recording has a program: a shell says so where it is missing."""
+        shown = rf"(?:^|[\s:'\"]){re.escape(name)}['\"]?: (?:command )?not found|command not found: {re.escape(name)}\b"
+        if re.search(shown, self.text) is not None or (name == "sudo" and _NO_SUDO.search(self.text)):
+            return self.decided(None, f"running {name}")
+        return True
+
+    def _named(self, args: list[Arg], streams: Streams) -> Status:
+        """A program by its name."""
         name = args[0].text.rsplit("/", 1)[-1] if args[0].text.startswith(("/bin/", "/usr/bin/")) else args[0].text
         if name in _INNER or name == "eval":
-            line = self._inner_line(name, args, streams.stdin)
-            if line is not None:
-                return self._inner(line, streams, name)
-            if any(arg.text == "-c" for arg in args) or (streams.is_piped and len(args) < 3):
+            inner = self._inner_line(name, args, streams.stdin)
+            if inner is not None:
+                return self._inner(*inner, streams, name)
+            if (
+                _INNER_UNTOLD.search(" ".join(arg.text for arg in args[1:]))
+                or name == "eval"
+                or streams.written
+                or (streams.is_piped and len(args) < 3)
+            ):
                 self.is_opaque = self.has_run_programs = self.effects.has_run_programs = True
                 self.effects.forget_place(EVERYTHING, f"{name} ran what the line does not tell")
-                return self._finish(Result(None, None, False), streams, name)
+                return self.finish(Result(None, None, False), streams)
+        text = self.script_text(args[0]) if "/" in name else None
+        if text is not None:
+            return self._script(text, args, streams)
         builtin = self._builtins.get(name)
-        if builtin is not None and args[0].is_known:
+        if builtin is not None and args[0].is_known and self._is_there(name):
             try:
-                return self._finish(builtin(self, args, streams), streams, name)
+                return self.finish(builtin(self, args, streams), streams)
             except Refused:
-                return self._finish(Result(False, b""), streams, name)
+                return self.finish(Result(False, b""), streams)
             except Unsupported:
                 if name in self._changing:
-                    return self._finish(self._forgotten(name, args), streams, name)
-        return self._finish(self._static(args, streams.stdin), streams, name)
+                    return self.finish(self._forgotten(name, args), streams)
+        return self.finish(self.static(args, streams.stdin), streams)
 
-    def _finish(self, result: Result, streams: Streams, name: str) -> Status:
+    def assign(self, name: str, value: str | None) -> None:
+        """Give a variable its value; ``None``: not known."""
+        mode = is_strange(name)
+        if mode == ODD:
+            raise Beyond(f"{name} is set")
+        self.has_odd_git = self.has_odd_git or mode == ODD_GIT
+        self.words.values[name] = value if name not in ("PATH", "LC_ALL", "LANG") else None
+
+    def finish(self, result: Result, streams: Streams) -> Status:
+        """What a program printed goes on; its status."""
         streams.out.write(result.out)
         if result.status is not True or not result.is_quiet:
             streams.err.write(None)
         return result.status
 
-    def _inner_line(self, name: str, args: list[Arg], stdin: bytes | None) -> str | None:
-        """The line that ``bash -c`` or ``eval`` runs."""
+    def _inner_line(self, name: str, args: list[Arg], stdin: bytes | None) -> tuple[str, str] | None:
+        """The line that another shell or ``eval`` runs, and the modes it is given."""
         if name == "eval":
-            return " ".join(arg.text for arg in args[1:]) if all(arg.is_known for arg in args) else None
-        for place, arg in enumerate(args[1:], 1):
-            if arg.text.startswith("-") and not arg.text.startswith("--") and "c" in arg.text:
-                following = args[place + 1 : place + 2]
-                is_simple = bool(following) and following[0].is_known and len(args) == place + 2
-                return following[0].text if is_simple else None
-            if not arg.text.startswith(("-", "+")) or arg.text == "-":
-                return None
-        if len(args) == 2 and args[1].is_known:
-            script = self.place(args[1].text)
-            is_own = script.path in (self.effects.files.differing if script.is_inside else self.effects.outside)
-            data = self.disk.read(script) if is_own else None
-            return data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else None
-        return stdin.decode("utf-8", "surrogateescape") if stdin and len(args) == 1 else None
+            return (" ".join(arg.text for arg in args[1:]), "") if all(arg.is_known for arg in args) else None
+        modes = ""
+        rest = args[1:]
+        while rest and rest[0].text.startswith("-") and rest[0].text != "-":
+            letters = rest[0].text[1:]
+            if not rest[0].is_known or letters.startswith("-") or set(letters) - set("lceuxsi"):
+                if letters not in ("-norc", "-noprofile", "-login"):
+                    return None
+                letters = ""
+            modes += letters
+            rest = rest[1:]
+            if "c" in letters:
+                is_simple = len(rest) == 1 and rest[0].is_known
+                return (rest[0].text, modes) if is_simple else None
+        if not rest or (len(rest) == 1 and rest[0].text == "-"):
+            return (stdin.decode("utf-8", "surrogateescape"), modes) if stdin else None
+        text = self.script_text(rest[0]) if len(rest) == 1 and "s" not in modes else None
+        return (text, modes) if text is not None else None
 
-    def _inner(self, line: str, streams: Streams, name: str) -> Status:
+    def script_text(self, arg: Arg) -> str | None:
+        """The text of a script that the run itself wrote; ``None``: it did not, or it is not known."""
+        if not arg.is_known:
+            return None
+        script = self.place(arg.text)
+        is_own = script.path in (self.effects.files.differing if script.is_inside else self.effects.outside)
+        data = self.disk.read(script) if is_own else None
+        return data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else None
+
+    def _script(self, text: str, args: list[Arg], streams: Streams) -> Status:
+        """A script that the run wrote, called by its path."""
+        place = self.place(args[0].text)
+        state = self.disk.state(place.path) if place.is_inside else None
+        if isinstance(state, tuple) and state[0] != EXECUTABLE:
+            return self.finish(Result(False, b"", False), streams)
+        kind = _SHEBANG.match(text)
+        language = "bash" if kind is None and not text.startswith("#!") else kind[1] if kind is not None else ""
+        if language.startswith("python"):
+            return self._named([Arg(language), *args], streams)
+        if language and len(args) == 1:
+            return self._inner(text, "", streams, language)
+        return self.finish(self.static(args, streams.stdin), streams)
+
+    def carry_out_here(self, text: str, streams: Streams) -> Result:
+        """Carry a script out in this shell."""
+        self.depth += 1
+        if self.depth > 8:
+            raise Beyond("lines within lines")
+        status = self.script(read_line(text), streams)
+        self.depth -= 1
+        return Result(status, b"", status is True)
+
+    def _inner(self, line: str, modes: str, streams: Streams, name: str) -> Status:
         self.depth += 1
         if self.depth > 8:
             raise Beyond("lines within lines")
@@ -150,14 +237,11 @@ class Machine(Redirecting):
         if name == "eval":
             status = self.script(script, streams)
         else:
-            before = self.is_bash
-            self.is_bash = self.words.has_braces = name == "bash"
-            status = self.subshell(script, streams)
-            self.is_bash = self.words.has_braces = before
+            status = self.fresh_shell(script, streams, modes, is_bash=name == "bash")
         self.depth -= 1
         return status
 
-    def _static(self, args: list[Arg], stdin: bytes | None) -> Result:
+    def static(self, args: list[Arg], stdin: bytes | None) -> Result:
         """What the program's static reading says. Whether it succeeded, and what it printed, is not known."""
         words = tuple(PlainWord(arg.text, arg.is_known) for arg in args)
         if words[0].text in NO_EFFECT:
@@ -179,6 +263,8 @@ class Machine(Redirecting):
     def _forgotten(self, name: str, args: list[Arg]) -> Result:
         """A program that changes the files it is given, in a way that is not carried out."""
         reason = f"{name} that is not carried out"
+        if name in ("cp", "mv", "ln") and any(_ELSEWHERE.match(arg.text) for arg in args[1:]):
+            self.effects.forget_place(EVERYTHING, reason)
         for arg in args[-1:] if name == "cp" else args[1:]:
             place = self.place(arg.text.partition("=")[2] if name == "dd" else arg.text, follows=False)
             if not place.is_inside:
@@ -212,6 +298,8 @@ class Machine(Redirecting):
         except (Misfit, Unknowable) as problem:  # it failed, or acted on a file that the state does not hold
             for path in changed_paths(operation):
                 self.effects.forget(str(problem.args[0]), (path,))
+                if isinstance(operation, ApplyPatch) and operation.program == "patch":
+                    self.effects.forget("patch keeps what did not fit", (f"{path}.orig", f"{path}.rej"))
 
     def _lock_files(self) -> None:
         """An installation may write the files in which versions are pinned, where there are any."""
@@ -232,11 +320,28 @@ class Machine(Redirecting):
         return False
 
     def set_mode(self, name: str, is_on: bool) -> None:
-        """``set -e``, ``set -o pipefail``."""
-        if name == "e":
-            self.errexit = is_on
-        else:
-            self.pipefail = is_on
+        """``set -e``, ``set -u``, ``set -o pipefail``."""
+        match name:
+            case "errexit":
+                self.errexit = is_on
+            case "nounset":
+                self.nounset = is_on
+            case "pipefail":
+                self.pipefail = is_on
+
+
+_NO_SUDO = re.compile(r"sudo: (?:a (?:terminal|password) is required|no tty)|is not in the sudoers file")
+_SHEBANG = re.compile(r"#!\s*\S*?(?:/|env )(bash|sh|dash|python3?)\b")
+_ELSEWHERE = re.compile(r"-[A-Za-z]*[btS]|--(?:target-directory|backup|suffix|parents)")
+"""Options of ``cp`` and its kin that write files beside the target."""
+_INNER_UNTOLD = re.compile(r"(?:^| )-\w*c\b|(?:^| )-\w*s\b")
+
+
+def _goes_elsewhere(wrapper: tuple[PlainWord, ...]) -> bool:
+    """Whether what wraps a program makes it run in another folder, or splits its words anew."""
+    return wrapper[0].text in ("env", "sudo") and any(
+        re.match(r"-[CSDis]|--(?:chdir|split-string|login|shell)", word.text) for word in wrapper[1:]
+    )
 
 
 def _as_args(words: tuple[PlainWord, ...]) -> list[Arg]:

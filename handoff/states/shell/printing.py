@@ -93,6 +93,10 @@ def printf(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     texts = _texts(machine, args)
     if texts is None:
         return Result(True, None)
+    if texts[:1] == ["-v"]:
+        for name in texts[1:2]:
+            machine.assign(name, None)
+        return Result(None, b"")
     if texts[:1] == ["--"]:
         texts = texts[1:]
     if not texts or (texts[0].startswith("-") and len(texts[0]) > 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handoff.actions.operations import Copy, Replace, StreamEdit
+from handoff.actions.operations import Copy, Opaque, Replace, StreamEdit
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.sed import sed as read_sed
 from handoff.editors import plain as editors
@@ -107,6 +107,8 @@ def _remove(machine: Machine, place: Place, is_recursive: bool) -> None:
         if place.path.startswith("$"):
             machine.effects.forget("rm of files not named", ())
         return
+    if place.path.startswith(".git"):
+        machine.effects.versions.lose("a part of .git was removed")
     outside[place.path] = None
     for path in [path for path in outside if path.startswith(place.path + "/")]:
         outside[path] = None
@@ -304,6 +306,8 @@ def tee(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     is_append = bool(given & {"a", "--append"})
     statuses: list[Status] = []
     for word in words:
+        if word.startswith(("/dev/std", "/dev/fd/")):
+            raise Unsupported
         if word.startswith("/dev/"):
             continue
         place = machine.place(word)
@@ -340,8 +344,12 @@ def sed(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     """``sed -i`` where it is exactly understood."""
     words = tuple(Word(arg.text, arg.is_known) for arg in args)
     operations = read_sed(Call(words, None, machine.context, is_alone=False))
+    if any(isinstance(operation, Opaque) and operation.is_possible for operation in operations):
+        raise Unsupported
     if not any(re.match(r"-[nEres]*i|--in-place", arg.text) for arg in args[1:]):
         return Result(None, None)
+    if any(arg.text == "" for arg in args[1:]) and not _is_bsd(machine):
+        return Result(False, b"", False)
     if not operations or not all(isinstance(o, Replace | StreamEdit | Copy) for o in operations):
         raise Unsupported
     statuses: list[Status] = []
@@ -356,12 +364,19 @@ def sed(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     return _result(statuses)
 
 
+def _is_bsd(machine: Machine) -> bool:
+    """Whether ``sed -i ''`` is what BSD takes it for. GNU's takes the script for a file, which is not there."""
+    return "sed: can't read" not in machine.text and machine.decided(None, "sed -i ''")
+
+
 def _edited(machine: Machine, operation: Replace | StreamEdit) -> Status:
     """One file; a link is replaced by the file it led to."""
     disk, effects = machine.disk, machine.effects
     name = effects.files.locate(operation.path, follow_last=False)
     target = effects.files.locate(operation.path)
     if name is None:
+        if ".git/" in operation.path:
+            effects.versions.lose("a file inside .git was written")
         return None
     if target is None:
         effects.forget_place(name, "sed -i through a link that leads out")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Self
 
-from handoff.states.shell.tree import Beyond, Literal_, Part, Script, Substitution, Unread, Variable, Word
+from handoff.states.shell.arithmetic import assigns
+from handoff.states.shell.tree import Arithmetic, Beyond, Literal_, Part, Script, Substitution, Unread, Variable, Word
 
 _DEEPEST = 40
 NAME = re.compile(r"[A-Za-z_]\w*", re.A)
@@ -82,7 +83,7 @@ class WordReader:
             elif character == "$":
                 parts.append(self._dollar(is_quoted=False))
             elif character == "`":
-                parts.append(self._backquoted(is_quoted=False))
+                parts.append(self._backquoted(False))
             else:
                 parts.append(Literal_(character, False))
                 self.place += 1
@@ -139,7 +140,7 @@ class WordReader:
                 is_escape = following in ("$", "`", "\\") or (following == '"' and not in_heredoc)
                 literal.append(following if is_escape and following else "\\" + following)
             elif character in "$`":
-                part = self._dollar(is_quoted=True) if character == "$" else self._backquoted(is_quoted=True)
+                part = self._dollar(is_quoted=True) if character == "$" else self._backquoted(True, in_heredoc)
                 if isinstance(part, Literal_):
                     literal.append(part.text)
                     continue
@@ -171,7 +172,10 @@ class WordReader:
             return Literal_("", False)
         if text.startswith("$((", start):
             self.place = arithmetic_end(text, start)
-            return Unread(text[start : self.place])
+            inside = text[start + 3 : self.place - 2]
+            if assigns(inside):
+                raise Beyond("arithmetic that sets a variable")
+            return Arithmetic(inside) if text[self.place - 2 : self.place] == "))" else Unread(text[start : self.place])
         if following == "(":
             inner = self._inside(text)
             inner.place = start + 2
@@ -201,13 +205,16 @@ class WordReader:
             return Variable(name[0], is_quoted)
         if rest.startswith(":-") and not set(rest) & set("$`'\"\\{}"):
             return Variable(name[0], is_quoted, Word((Literal_(rest[2:], True),), rest[2:]))
+        if rest.startswith((":?", "?", ":=", "=")):
+            raise Beyond("an expansion that sets a variable, or ends the line")
         if (trim := re.fullmatch(r"(%%?|##?)([\w.*/-]+)", rest)) is not None:
             return Variable(name[0], is_quoted, trim=(trim[1], trim[2]))
         return Unread("${" + inside + "}")
 
-    def _backquoted(self, *, is_quoted: bool) -> Part:
+    def _backquoted(self, is_quoted: bool, in_heredoc: bool = False) -> Part:
         end = _backquote_end(self.text, self.place)
-        inside = re.sub(r"\\([$`\\])", r"\1", self.text[self.place + 1 : end])
+        escaped = r"\\([$`\\\"])" if is_quoted and not in_heredoc else r"\\([$`\\])"
+        inside = re.sub(escaped, r"\1", self.text[self.place + 1 : end])
         self.place = end + 1
         inner = self._inside(inside)
         script = inner.script(frozenset())

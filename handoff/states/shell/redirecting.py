@@ -64,7 +64,8 @@ class Redirecting:
                 given = self.words.single(target.word)
                 if redirect.fd not in (None, 0):
                     raise Beyond("a heredoc for another descriptor")
-                streams = streams._replace(stdin=encoded(given.text) if given.is_known else None)
+                known = encoded(given.text) if given.is_known else None
+                streams = streams._replace(stdin=known, written=None if given.is_known else given.text)
                 source = None
                 continue
             arg = self.words.single(target) if operator == "<<<" else self._target(target)
@@ -81,7 +82,7 @@ class Redirecting:
             elif operator in (">&", "<&") and re.fullmatch(r"\d|-", arg.text):
                 streams = self._copied(redirect.fd, operator, arg.text, streams)
             elif operator in (">", ">>", ">|", "&>", "&>>", ">&"):
-                sink = self._file_sink(arg, operator in (">>", "&>>"), f"output of {command_name}")
+                sink = self._file_sink(arg, operator in (">>", "&>>"), f"output of {command_name}", streams)
                 if operator in ("&>", "&>>", ">&"):
                     streams = streams._replace(out=sink, err=sink)
                 elif redirect.fd in (None, 1):
@@ -124,7 +125,12 @@ class Redirecting:
             raise NotOpened
         return None if data is UNSURE else data
 
-    def _file_sink(self, arg: Arg, appends: bool, reason: str) -> Sink:
+    def _file_sink(self, arg: Arg, appends: bool, reason: str, streams: Streams) -> Sink:
+        if arg.text.startswith(("/dev/std", "/dev/fd/")) and arg.text != "/dev/stdin":
+            sink = streams.err if arg.text == "/dev/stderr" else streams.out
+            if isinstance(sink, FileSink) or arg.text.startswith("/dev/fd/"):
+                raise Beyond("a descriptor opened by its name")
+            return sink
         if arg.text in _SINKS:
             return Sink()
         if arg.text.startswith("/dev/"):

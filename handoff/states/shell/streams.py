@@ -90,6 +90,8 @@ class Streams(NamedTuple):
     """The file that the input comes from, when it is one."""
     is_piped: bool = False
     """Whether the input comes from another command."""
+    written: str | None = None
+    """The text of a here-document as written, where expansions in it are not known."""
 
 
 class Use(NamedTuple):

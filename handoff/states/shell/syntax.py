@@ -352,6 +352,8 @@ class _Reader(WordReader):
         while True:
             self._blanks()
             if (match := _REDIRECT.match(self.text, self.place)) is not None:
+                if words and self.text[self.place - 1] == "}" and re.fullmatch(r"\{\w+\}", words[-1].text):
+                    raise Beyond("a descriptor by the name of a variable")
                 redirects.append(self._redirect(match))
                 continue
             if self.place >= len(self.text):

@@ -32,6 +32,8 @@ def _transfer(machine: Machine, words: list[str], given: set[str], act: object) 
     if len(words) < 2:
         return Result(False, b"")
     *sources, target = words
+    if any(word.startswith(("/dev/std", "/dev/fd/")) for word in words):
+        raise Unsupported
     place = machine.place(target)
     kind = machine.disk.kind(place)
     is_into = kind == "folder" and not given & {"T", "--no-target-directory"}
@@ -41,6 +43,8 @@ def _transfer(machine: Machine, words: list[str], given: set[str], act: object) 
         return Result(False, b"")
     is_folder_name = is_into
     may_be_folder = place.is_inside and not machine.disk.files.exists(place.path)
+    if len(sources) == 1 and not target.endswith("/") and _is_copy_name(sources[0], target):
+        may_be_folder = False
     if kind == "unknown" and (len(sources) > 1 or target.endswith("/") or may_be_folder):
         is_folder_name = machine.decided(None, f"test -d {target}")
         if not is_folder_name and len(sources) > 1:
@@ -57,6 +61,12 @@ def _transfer(machine: Machine, words: list[str], given: set[str], act: object) 
         end = target.rstrip("/") + ("" if name == "." else f"/{name}") if is_folder_name else target
         statuses.append(act(machine, source, end or "/", given))  # type: ignore[operator]
     return Result(both(statuses), None if given & {"v", "--verbose"} else b"")
+
+
+def _is_copy_name(source: str, target: str) -> bool:
+    """Whether the target is named after the file it is a copy of, such as ``a.py.bak``: nobody names a folder so."""
+    old, new = source.rsplit("/", 1)[-1], target.rsplit("/", 1)[-1]
+    return "." in old.strip(".") and new.startswith(old) and len(new) > len(old)
 
 
 def _move(machine: Machine, source: str, target: str, given: set[str]) -> Status:
@@ -131,6 +141,8 @@ def _doubt(machine: Machine, old: Place, new: Place, reason: str) -> Status:
 
 def _across(machine: Machine, old: Place, new: Place, kind: str) -> Status:
     """A move with one end outside the repository."""
+    if old.path.startswith(".git") and not old.is_inside:
+        machine.effects.versions.lose("a part of .git was moved")
     status = _bring(machine, old, new, kind)
     if status is False:
         return False

@@ -33,13 +33,19 @@ class Substitution(NamedTuple):
     is_quoted: bool
 
 
-class Unread(NamedTuple):
-    """An expansion whose value is never known: arithmetic, arrays, ``~`` and their kin."""
+class Arithmetic(NamedTuple):
+    """``$((…))``: the expression."""
 
     text: str
 
 
-Part: TypeAlias = Literal_ | Variable | Substitution | Unread
+class Unread(NamedTuple):
+    """An expansion whose value is never known: arrays, ``~`` and their kin."""
+
+    text: str
+
+
+Part: TypeAlias = Literal_ | Variable | Substitution | Arithmetic | Unread
 
 
 class Word(NamedTuple):

@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from handoff.actions.paths import Context
+from handoff.states.shell.arithmetic import evaluated
 from handoff.states.shell.disk import Disk, Place
 from handoff.states.shell.ignored import glob_pattern
-from handoff.states.shell.tree import Beyond, Literal_, Script, Substitution, Unread, Variable, Word
+from handoff.states.shell.tree import Arithmetic, Beyond, Literal_, Script, Substitution, Unread, Variable, Word
 
 _MOST = 2_000
 """Words that one may become."""
@@ -51,6 +52,8 @@ class Expander:
         self.values: dict[str, str | None] = {}
         """Variables: their value, ``None`` when it is not known."""
         self.status: bool | None = True
+        self.is_unset_used = False
+        """Whether a variable without a known value was used."""
         self.has_braces = True
         """Whether the shell is one that expands braces."""
         self.is_order_sure = True
@@ -95,6 +98,9 @@ class Expander:
                         yield character, False
                 case Unread():
                     yield _Unknown(True)
+                case Arithmetic(text=text):
+                    found = evaluated(text, self.values)
+                    yield _Unknown(True) if found is None else (found, True)
                 case Variable() | Substitution():
                     value = self._value(part)
                     if value is None:
@@ -115,6 +121,7 @@ class Expander:
         if part.name == "?":
             return None if self.status is None else ("0" if self.status else None)
         value = self.values.get(part.name)
+        self.is_unset_used = self.is_unset_used or (part.default is None and not value)
         if part.default is not None:
             is_unset = part.name in self.values and value == ""
             return self.single(part.default).text if is_unset else value
@@ -200,6 +207,9 @@ class Expander:
                 place = self._disk.locate(prefix or ".", context)
                 names = self._names(place)
                 wanted = re.compile(glob_pattern(part))
+                links = [".", "..", *([] if place.path else [".git"])]
+                if part.startswith((".", "\\.")) and any(wanted.match(name) for name in links):
+                    return None  # which of these a shell lists hangs on its version
                 if names is None or any(wanted.match(name) for name in self._doubtful(place)):
                     return None
                 if re.search(r"\?|\[[!^]", part) and any(
