@@ -55,7 +55,7 @@ from handoff.states.working import WorkingFiles
 __all__ = ["EVERYTHING", "Effects", "Snapshot"]
 
 _WRITES = re.compile(
-    rb"""open\([^)\n]*,\s*(?:mode\s*=\s*)?['"][wax+rb]*[wax+][+b]*['"]|write_(?:text|bytes)\(|\.writelines?\(|shutil\.|"""
+    rb"""open\([^)\n]*,\s*(?:mode\s*=\s*)?['"][wax+rb]*[wax+][+b]*['"]|\.open\(\s*['"][wax]|write_(?:text|bytes)\(|\.writelines?\(|shutil\.|"""
     rb"""os\.(?:rename|replace|remove|unlink|system)|subprocess|\bsed -i|writeFile"""
 )
 _QUOTED = re.compile(rb"""(['"])([\w./ -]{1,200})\1""")
@@ -77,6 +77,7 @@ class Snapshot(NamedTuple):
     outside: dict[str, bytes | None]
     versions: VersionsSnapshot
     lasting: frozenset[str]
+    moving: dict[str, str]
 
 
 class Effects:
@@ -94,6 +95,8 @@ class Effects:
         """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
         self.outside_modes: dict[str, str] = {}
         """Modes of those that were copied there."""
+        self.moving: dict[str, str] = {}
+        """Files and folders that something in the background may still write → why; nothing proves them any more."""
         self.lasting: frozenset[str] = frozenset()
         """What a shell that lives on keeps of earlier lines (``shell.lasting``)."""
         self.has_run_programs = False
@@ -106,11 +109,15 @@ class Effects:
 
     def is_unknown(self, path: str) -> bool:
         """Whether the content of ``path`` cannot be derived now."""
+        if self.moving and is_covered(path, self.moving):
+            return True
         return bool(self.unknown) and path not in self.settled and is_covered(path, self.unknown)
 
     def settle(self, path: str, state: FileState) -> None:
         """The content of a file is known (again): it is ``state``."""
         self.files.set_state(path, state)
+        if self.moving and is_covered(path, self.moving):
+            return
         self.unknown.pop(path, None)
         self.modes_unknown.discard(path)
         if self.unknown and is_covered(path, self.unknown):
@@ -373,6 +380,7 @@ class Effects:
             dict(self.outside),
             self.versions.snapshot(),
             self.lasting,
+            dict(self.moving),
         )
 
     def go_back(self, snapshot: Snapshot) -> None:
@@ -385,3 +393,4 @@ class Effects:
         self.outside = dict(snapshot.outside)
         self.versions.go_back(snapshot.versions)
         self.lasting = snapshot.lasting
+        self.moving = dict(snapshot.moving)

@@ -45,6 +45,7 @@ from handoff.states.proof.verdict import OpaqueStep
 from handoff.states.proof.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.states.shell import run_line
 from handoff.states.unwatched import unwatched
+from handoff.states.versions import is_covered
 from handoff.trajectory import Action, Observation, Step, Trajectory
 
 __all__ = ["NOT_TOLD", "Fact", "Gap", "Moment", "Pin", "Rerunner", "Walk"]
@@ -325,6 +326,8 @@ class Walk(Watching):
                 self.reran.append(fact)
 
     def _apply(self, pin: Pin) -> None:
+        if is_covered(pin.path, self.effects.moving):
+            return
         if not pin.lifts:
             self._know(pin.fact._replace(state=pin.state))
             return

@@ -65,9 +65,7 @@ def test_a_plain_text_replaced_everywhere_is_a_replacement() -> None:
         r"s/\(a\)\1/c/",
         r"s/a/\U&/",
         "s/a*/x/g",
-        "s/a/b/w out.txt",
         "s/a/b/p",
-        "s/a/b/e",
         "y/abc/xyz/",
         "/a/{s/b/c/}",
         "N;s/a/b/",
@@ -84,6 +82,20 @@ def test_a_plain_text_replaced_everywhere_is_a_replacement() -> None:
 def test_what_is_not_exactly_understood_stays_opaque(script: str) -> None:
     """The file it edits is still known."""
     assert operations(bash(f"sed -i {shlex.quote(script)} a.py")) == (Opaque(reason="sed -i", paths=("a.py",)),)
+
+
+@pytest.mark.parametrize("script", ["s/a/b/w out.txt", "s/a/b/e", "w out.txt", "1e touch x"])
+@pytest.mark.parametrize("option", ["-i ", "", "-n "])
+def test_a_script_may_do_more_than_edit_its_file(script: str, option: str) -> None:
+    """Files that it writes beside are in doubt, whether it edits in place or prints."""
+    made = operations(bash(f"sed {option}{shlex.quote(script)} a.py"))
+    assert any(isinstance(operation, Opaque) and operation.is_possible for operation in made)
+
+
+@pytest.mark.parametrize("script", ["s/a/b/", "s/one/w out/", "2d", "2,5p", "/while/p"])
+def test_most_scripts_do_not(script: str) -> None:
+    made = operations(bash(f"sed -n {shlex.quote(script)} a.py"))
+    assert not any(isinstance(operation, Opaque) for operation in made)
 
 
 @pytest.mark.parametrize(

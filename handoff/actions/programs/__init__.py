@@ -33,11 +33,11 @@ def _named(program: Program, names: str) -> dict[str, Program]:
 
 
 _PROGRAMS: dict[str, Program] = {
-    **_named(reading.cat, "cat nl less more bat batcat tac"),
+    **_named(reading.cat, "cat nl less more bat batcat"),
     **_named(reading.head, "head"),
     **_named(reading.tail, "tail"),
-    **_named(reading.reads, "wc file stat diff cmp od xxd hexdump strings md5sum sha1sum sha256sum readelf objdump"),
-    **_named(reading.filters, "jq yq cut column fold paste comm join rev"),
+    **_named(reading.reads, "wc file stat diff cmp tac od hexdump strings md5sum sha1sum sha256sum readelf objdump"),
+    **_named(reading.filters, "jq yq xxd cut column fold paste comm join rev"),
     **_named(writing.awk, "awk gawk mawk"),
     **_named(writing.sort, "sort"),
     **_named(writing.last, "uniq"),

@@ -117,6 +117,8 @@ _PLACES = (
     re.compile(rf"\bPath\(\s{{0,20}}(?:{_LITERAL}|(?P<name>\w{{1,80}}))\s{{0,20}}\)\.{_TOUCHING}"),
     re.compile(rf"\bos\.(?:remove|unlink)\(\s{{0,20}}(?:{_LITERAL}|(?P<name>\w{{1,80}}))\s{{0,20}}\)"),
     re.compile(rf"\b(?:writeFileSync|writeFile|appendFileSync|File\.write|file_put_contents)\(\s{{0,20}}{_LITERAL}"),
+    re.compile(rf"\bPath\(\s{{0,20}}(?:{_LITERAL}|(?P<name>\w{{1,80}}))\s{{0,20}}\)\.open\(\s{{0,20}}['\"][wax]"),
+    re.compile(r"\b(?P<name>[A-Za-z_]\w{0,80})\.open\(\s{0,20}['\"][wax](?P<path>)"),
     re.compile(r"\b(?P<name>[A-Za-z_]\w{0,80})\.(?:write_text|write_bytes|unlink|touch)\((?P<path>)"),
 )
 """Where a file is opened for writing: by a literal ``path``, or by the ``name`` of a variable."""
@@ -126,7 +128,7 @@ _ASSIGNED = re.compile(
 )
 _UNNAMED = re.compile(
     rf"""\bopen\([^,)\n]{{1,200}},{_MODE}|\.write_(?:text|bytes)\(|writeFile|appendFile|\bFile\.write|file_put_contents"""
-    r"""|\.(?:unlink|touch)\(|\bos\.(?:remove|unlink)\("""
+    r"""|\.(?:unlink|touch)\(|\bos\.(?:remove|unlink)\(|\.open\(\s{0,20}['"][wax]"""
 )
 """A write, with or without a file that can be told."""
 _WRITE_HINTS = (

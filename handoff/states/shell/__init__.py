@@ -169,6 +169,8 @@ def _folder_of(ways: list[_Way], before: Context) -> Context:
     return after if is_sure else msgspec.structs.replace(after, cwd=NOWHERE)
 
 
+_BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d-])")
+"""A command that runs beside the rest."""
 _MOVES = frozenset(("cd", "pushd", "popd", "source", ".", "eval"))
 
 
@@ -224,6 +226,8 @@ def _static(effects: Effects, line: str, context: Context) -> Ran:
         effects.forget("the folder of the shell is not known", ())
     for operation in interpret_line(line, context)[0]:
         has_run_programs = has_run_programs or isinstance(operation, Run | Validate | Install)
+        if isinstance(operation, Run):
+            effects.carry_out(operation)  # a script of the run's own
         if isinstance(operation, Opaque):
             is_opaque = is_opaque or not operation.is_possible
             suspicion = suspicion or (operation.reason if operation.is_possible else None)
@@ -231,6 +235,8 @@ def _static(effects: Effects, line: str, context: Context) -> Ran:
                 effects.forget(operation.reason, operation.paths)
         for path in changed_paths(operation):
             effects.forget(reason, (path,))
+    if _BACKGROUND.search(line) is not None:
+        effects.moving.update(effects.unknown)
     effects.outside.clear()
     effects.has_run_programs = effects.has_run_programs or has_run_programs or suspicion is not None
     return Ran(has_run_programs, suspicion, is_opaque)

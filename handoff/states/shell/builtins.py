@@ -23,6 +23,13 @@ def fail(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     return Result(False, b"")
 
 
+def wait(machine: Machine, args: list[Arg], streams: Streams) -> Result:
+    """``wait``: what ran in the background has ended, and its files can be looked at again."""
+    if len(args) == 1:
+        machine.effects.moving.clear()
+    return Result(True if len(args) == 1 else None, b"")
+
+
 def says(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     """A command that succeeds and prints what the state does not tell."""
     return Result(True, None)
@@ -212,7 +219,7 @@ PROGRAMS: dict[str, Builtin] = {
     ":": succeed,
     "false": fail,
     "sleep": succeed,
-    "wait": succeed,
+    "wait": wait,
     "umask": beyond,
     "pwd": says,
     "date": says,

@@ -88,8 +88,10 @@ class Control(Machine):
         """A chain that runs beside the rest: when its files change is not known."""
         before = self.effects.snapshot()
         self._subshell((chain._replace(is_background=False),), streams._replace(stdin=b""))
+        reason = f"{chain.text} runs in the background"
         for path in changed_since(self.effects, before):
-            self.effects.forget_place(path, f"{chain.text} runs in the background")
+            self.effects.forget_place(path, reason)
+            self.effects.moving.setdefault(path, reason)
         return True
 
     def _pipeline(self, pipeline: Pipeline, streams: Streams) -> Status:
