@@ -18,6 +18,7 @@ from handoff.errors import InputError, SuccessorError
 from handoff.git import worktree
 from handoff.git.survey import Mirror, survey
 from handoff.project import Project
+from handoff.successors.settings import Command
 from handoff.tokens import TOKENIZER, count_tokens
 
 GIT_MINIMUM = (2, 30)
@@ -117,6 +118,9 @@ def _endpoints(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
         detail = "no [successors.NAME] in handoff.toml; the embedded policy needs none"
         yield Finding(what="model endpoints", state="off", detail=detail)
     for name, endpoint in sorted(successors.items()):
+        if isinstance(endpoint, Command):
+            yield _command(name, endpoint)
+            continue
         brief = msgspec.structs.replace(endpoint, timeout_s=min(endpoint.timeout_s, 10.0))
         with Client(brief, SdkTransport(brief, environment)) as client:
             try:
@@ -132,6 +136,21 @@ def _endpoints(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
             some = ", ".join(listed[:5])
             detail = f"{endpoint.base_url} does not list {endpoint.model!r}; set model to one of {some}"
             yield Finding(what=f"successor {name}", state="limited", detail=detail)
+
+
+def _command(name: str, command: Command) -> Finding:
+    """An agent that is a command: is its installation there? It is not started."""
+    absent = [folder for folder in command.programs if not Path(folder).is_dir()]
+    reason = sandbox.missing("bubblewrap")
+    if absent:
+        detail = f"there is no folder {absent[0]}; install the agent there"
+    elif reason is not None:
+        detail = f"it needs a jail, and {reason}"
+    else:
+        model = f"the model of {command.endpoint}" if command.endpoint else "no model"
+        where = f", installed in {', '.join(command.programs)}" if command.programs else ""
+        return Finding(what=f"successor {name}", state="ok", detail=f"a command with {model}{where}; not started here")
+    return Finding(what=f"successor {name}", state="limited", detail=detail)
 
 
 def _docker(reason: str | None) -> Finding:

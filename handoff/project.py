@@ -21,7 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ from handoff.git.repository import KEPT_BYTES
 from handoff.judging.settings import TestRule
 from handoff.lake import Lake, write_file
 from handoff.studies.design import DebtStudy, Study, TaxStudy, check_name
+from handoff.successors.settings import Command
 from handoff.views import ALL_VIEWS, parse_view
 
 SHARD_FILE = ".shard.json"
@@ -86,8 +87,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Prompt tokens a successor may spend, summed over its calls."""
     dollar_budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
     """US dollars a successor on an endpoint may spend on one takeover. ``None``: no limit."""
-    successors: dict[str, Endpoint] = {}
-    """``[successors.NAME]``: models on endpoints that can take over."""
+    successors: dict[str, Endpoint | Command] = {}
+    """``[successors.NAME]``: models on endpoints, and agents that are commands, that can take over."""
     evaluate: tuple[str, ...] = ()
     """Which of them every later round runs beside the trained arms. None unless named: they cost money."""
     views: tuple[str, ...] = ()
@@ -131,6 +132,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             check_name(name)
             if (usual := USUAL_STUDIES.get(name)) is not None and type(usual) is not type(study):
                 raise InputError(f"[studies.{name}]: {name} is the name of another kind of study; choose another name")
+        for name, successor in self.successors.items():
+            model = successor.endpoint if isinstance(successor, Command) else ""
+            if model and not isinstance(self.successors.get(model), Endpoint):
+                raise InputError(
+                    f"[successors.{name}] names the endpoint {model!r}; describe that model under [successors.{model}]"
+                )
         for name in self.evaluate:
             if name not in self.successors:
                 raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
@@ -349,7 +356,7 @@ def shard_name(file_name: str) -> str:
 
 def _read_settings(path: Path) -> Settings:
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Settings)
+        return parse_settings(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return Settings()
     except InputError as error:
@@ -359,3 +366,18 @@ def _read_settings(path: Path) -> Settings:
         raise InputError(f"{path}: {error}; the settings are {known}: see {__name__}") from error
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}; mend the file or delete it") from error
+
+
+def parse_settings(text: str) -> Settings:
+    """Settings as they stand in a file. ``InputError``, ``msgspec.ValidationError`` or ``TOMLDecodeError``."""
+    return msgspec.convert(_with_kinds(tomllib.loads(text)), Settings)
+
+
+def _with_kinds(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with a kind in every successor: a model on an endpoint where none is named."""
+    named = settings.get("successors")
+    if isinstance(named, dict):
+        for successor in named.values():
+            if isinstance(successor, dict):
+                successor.setdefault("kind", "openai")
+    return settings

@@ -1,7 +1,8 @@
 """Takeovers: one real run of one successor from one handoff point under one view.
 
 ``run_takeover`` is the loop: ask, record, act, observe, until the successor submits, gives up or has spent
-its budget. What it costs is counted as ``docs/science.md §9`` says. Where the actions take effect is the
+its budget. An agent that acts by itself (``successors/acting.py``) has a loop of its own, and is only started and
+waited for. What a run costs is counted as ``docs/science.md §9`` says. Where the actions take effect is the
 ``Environment``'s business, who acts is the ``Successor``'s (``successors/``), what survives a kill is the
 ``Journal``'s (``journal.py``). Measures of a run are in ``diagnosis/``.
 """
@@ -14,14 +15,16 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from handoff.actions import ApplyPatch, Context, Opaque, changed_paths, context_of, interpret
-from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Ledger, Spoiled
-from handoff.endpoints.wire import writable
+from handoff.actions import context_of
+from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Departed, Ledger, Spent, Spoiled
+from handoff.endpoints.wire import Completion, writable
 from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, StateError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.journal import Journal, Log
 from handoff.spending import Meter, Purse, spent_of
-from handoff.successors import Answer, Briefing, CallingSession, Question, Reply, Session, Successor
+from handoff.successors import Answer, Briefing, Budget, CallingSession, Question, Reply, Session, Status, Successor
+from handoff.successors.acting import ActingSuccessor, Ground
+from handoff.successors.changing import changes
 from handoff.tokens import TOKENIZER
 from handoff.trajectory import Action, Observation, Step, Usage
 
@@ -41,25 +44,7 @@ __all__ = [
     "takeover_identity",
 ]
 
-SUBMITTING = frozenset({"submit", "finish", "exit", "complete"})
-"""Tools that end a run."""
-
-Status: TypeAlias = Literal[
-    "submitted", "step_limit", "token_limit", "money_limit", "context_limit", "error", "stopped"
-]
 Provenance: TypeAlias = Literal["executed", "replayed"]
-
-
-class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one takeover may spend. All are checked before a call is made, so none is ever exceeded."""
-
-    steps: int
-    """Model calls."""
-    prompt_tokens: int
-    """Summed over the calls."""
-    dollars: float | None = None
-    """US dollars, the probe included. ``None``: no limit. A call is made only if the most it may cost is left; one
-    whose cost the endpoint does not tell is charged at that."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +55,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
 
 
-class Environment(Protocol):
+class Environment(Ground, Protocol):
     """The frozen state at a point, brought to life."""
 
     def act(self, action: Action) -> Observation:
@@ -208,7 +193,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 Entry: TypeAlias = Probed | Replied | Observed | Finished
 EntryType = TypeVar("EntryType", Probed, Replied, Observed)
 _DECODER: msgspec.json.Decoder[Entry | CallEntry] = msgspec.json.Decoder(
-    Probed | Replied | Observed | Finished | Asked | Spoiled | Abandoned | Answered
+    Probed | Replied | Observed | Finished | Asked | Spoiled | Abandoned | Answered | Departed
 )
 
 
@@ -216,7 +201,7 @@ def run_takeover(
     *,
     takeover_id: str,
     briefing: Briefing,
-    successor: Successor,
+    successor: Successor | ActingSuccessor,
     environment: Environment | Callable[[], Environment],
     budget: Budget,
     seed: int,
@@ -225,6 +210,8 @@ def run_takeover(
     note_tokens: int = 0,
 ) -> Takeover:
     """Run one takeover, or go on with it, or return it when it was finished before.
+
+    An agent that acts by itself begins anew, with the recorded answers of its model (``successors/broker.py``).
 
     ``environment`` may be a function that opens one: it is called only if something is left to run, and what
     it opened is closed here (an environment given open is closed by whoever opened it). It always starts at the
@@ -251,9 +238,17 @@ def run_takeover(
         is_ours = callable(environment)
         place = environment() if callable(environment) else environment
         try:
-            recorder = _Recorder(log, past, Ledger(name, recorded, calls))
-            takeover = _run(takeover_id, briefing, successor, place, budget, seed, question, recorder, note_tokens)
-            recorder.finish(takeover)
+            ledger = Ledger(name, recorded, calls)
+            recorder = _Recorder(log, past, ledger)
+            if isinstance(successor, ActingSuccessor):
+                takeover, is_over = _act_by_itself(
+                    takeover_id, briefing, successor, place, budget, seed, question, ledger, note_tokens
+                )
+            else:
+                takeover = _run(takeover_id, briefing, successor, place, budget, seed, question, recorder, note_tokens)
+                is_over = True
+            if is_over:
+                recorder.finish(takeover)
         finally:
             if is_ours:
                 place.close()
@@ -265,7 +260,7 @@ def _sorted(entries: Iterable[Entry | CallEntry]) -> tuple[tuple[Entry, ...], tu
     past: list[Entry] = []
     calls: list[CallEntry] = []
     for entry in entries:
-        if isinstance(entry, Asked | Spoiled | Abandoned | Answered):
+        if isinstance(entry, Asked | Spoiled | Abandoned | Answered | Departed):
             calls.append(entry)
             continue
         if past and isinstance(past[-1], Replied) and past[-1].is_passing:
@@ -405,7 +400,7 @@ def _run(
             break
         meter.call(reply)
         purse.pay(reply.cost, recorder.ledger.spoiled)
-        is_changing, context = _changes(reply.actions, context)
+        is_changing, context = changes(reply.actions, context)
         if is_changing:
             answer = probe()
         observations = recorder.observed(len(transcript) + 1, _act(environment, reply.actions, session))
@@ -421,13 +416,8 @@ def _run(
     answer = (None if is_lost else probe()) or Answer()
     notes += [f"{meter.cut} replies were cut off at the limit of one reply"] if meter.cut else []
     spent, asked = spent_of(session, recorder.ledger)
-    verdict = Verdict(solved=None)
-    final_tree: str | None = None
-    try:
-        final_tree = environment.tree()
-        verdict = environment.verdict()
-    except StateError as error:
-        notes.append(f"what was left is no state: {error}")
+    verdict, final_tree, remark = _left(environment)
+    notes += [remark] if remark else []
     return Takeover(
         takeover_id=takeover_id,
         view=briefing.view,
@@ -441,7 +431,7 @@ def _run(
         tests_passed=verdict.passed,
         tests_total=verdict.total,
         steps=len(transcript),
-        events=sum(len(s.actions) + sum(o.missing is None for o in s.observations) for s in transcript),
+        events=_events(tuple(transcript)),
         first_prompt_tokens=meter.first,
         prompt_tokens=meter.prompt,
         cached_tokens=meter.cached if transcript else None,
@@ -461,19 +451,78 @@ def _run(
     )
 
 
-def _changes(actions: tuple[Action, ...], context: Context) -> tuple[bool, Context]:
-    """Could these actions change the repository, or end the run?"""
-    is_changing = False
-    for action in actions:
-        operations, context = interpret(action, context)
-        is_changing = is_changing or any(
-            changed_paths(operation)
-            or isinstance(operation, ApplyPatch)
-            or (isinstance(operation, Opaque) and not operation.is_possible)
-            for operation in operations
-        )
-        is_changing = is_changing or action.tool in SUBMITTING
-    return is_changing, context
+def _act_by_itself(
+    takeover_id: str,
+    briefing: Briefing,
+    successor: ActingSuccessor,
+    environment: Environment,
+    budget: Budget,
+    seed: int,
+    question: Question | None,
+    ledger: Ledger,
+    note_tokens: int,
+) -> tuple[Takeover, bool]:
+    """One run of such an agent, and whether it is over for good."""
+    acted = successor.act(briefing, environment, ledger, budget, seed, question)
+    answer = acted.answer or Answer()
+    spent, asked = ledger.spent("reply"), ledger.spent("probe")
+    paid = [spent.dollars, asked.dollars, *(_cost(entry) for entry in ledger.unused)]
+    verdict, final_tree, remark = _left(environment)
+    takeover = Takeover(
+        takeover_id=takeover_id,
+        view=briefing.view,
+        successor=successor.kind,
+        successor_name=successor.name,
+        successor_digest=successor.digest,
+        seed=seed,
+        provenance="executed",
+        status=acted.status,
+        solved=verdict.solved,
+        tests_passed=verdict.passed,
+        tests_total=verdict.total,
+        steps=acted.steps,
+        events=_events(acted.transcript),
+        first_prompt_tokens=acted.first_prompt_tokens,
+        prompt_tokens=acted.prompt_tokens,
+        cached_tokens=_if_called(spent, spent.cached),
+        completion_tokens=acted.completion_tokens,
+        note_tokens=note_tokens,
+        tokenizer=TOKENIZER,
+        endpoint_prompt_tokens=_if_called(spent, spent.prompt),
+        endpoint_completion_tokens=_if_called(spent, spent.completion),
+        probe_prompt_tokens=_if_called(spent, asked.prompt),
+        probe_completion_tokens=_if_called(spent, asked.completion),
+        dollars=None if not spent.calls or None in paid else sum(cost or 0.0 for cost in paid),
+        final_tree=final_tree,
+        probe_done=answer.done,
+        probe_plan=answer.plan,
+        transcript=acted.transcript,
+        note="; ".join([*acted.notes, *([remark] if remark else []), *ledger.notes]),
+    )
+    return takeover, not acted.is_passing
+
+
+def _left(environment: Environment) -> tuple[Verdict, str | None, str]:
+    """What the judge says, the tree that was left, and why there is none."""
+    final_tree: str | None = None
+    try:
+        final_tree = environment.tree()
+        return environment.verdict(), final_tree, ""
+    except StateError as error:
+        return Verdict(solved=None), final_tree, f"what was left is no state: {error}"
+
+
+def _if_called(spent: Spent, count: int | None) -> int | None:
+    return count if spent.calls else None
+
+
+def _cost(entry: Answered) -> float | None:
+    return entry.answer.cost if isinstance(entry.answer, Completion) else 0.0
+
+
+def _events(transcript: tuple[Step, ...]) -> int:
+    """Actions and the observations that came back."""
+    return sum(len(s.actions) + sum(o.missing is None for o in s.observations) for s in transcript)
 
 
 def _act(environment: Environment, actions: tuple[Action, ...], session: Session) -> tuple[Observation, ...]:

@@ -8,7 +8,7 @@ network, so nothing can be installed. Whether the task is solved is judged elsew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from handoff.errors import InputError
 from handoff.git.repositories import Repository
 from handoff.git.worktree import WorkTree, lay_out
 from handoff.identity import identify
-from handoff.sandbox import Limits, Sandbox, editor, open_sandbox
+from handoff.sandbox import Limits, Mount, Sandbox, editor, open_sandbox, shown_folders
 from handoff.sandbox.base import ROOT
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
@@ -42,12 +42,29 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         plain = self.sandbox == "bubblewrap" and not self.programs
         return "" if plain else identify("i", self.sandbox, self.image or "", *self.programs)
 
-    def open(self, folder: Path, limits: Limits) -> Sandbox:
-        """A sandbox over a folder. ``SandboxError`` when it does not work here, ``InputError`` when it must not be."""
+    def open(
+        self,
+        folder: Path,
+        limits: Limits,
+        *,
+        read_only: Sequence[Path] = (),
+        mounts: Sequence[Mount] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Sandbox:
+        """A sandbox over a folder, with further places shown to an agent that acts by itself (``open_sandbox``).
+
+        ``SandboxError`` when it does not work here, ``InputError`` when it must not be.
+        """
         if self.sandbox == "host":
             raise InputError("code of a real repository never runs on the host; choose another `sandbox`")
         return open_sandbox(
-            self.sandbox, folder, limits=limits, read_only=shown_folders(self.programs), image=self.image
+            self.sandbox,
+            folder,
+            limits=limits,
+            read_only=[*shown_folders(self.programs), *read_only],
+            mounts=mounts,
+            env=env,
+            image=self.image,
         )
 
     @property
@@ -56,29 +73,13 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.sandbox == "docker" else ROOT
 
 
-def shown_folders(programs: Sequence[str]) -> tuple[Path, ...]:
-    """The folders to show for some programs: their own, and where a virtual environment has its interpreter from."""
-    found: dict[Path, None] = {}
-    for folder in map(Path, programs):
-        if not folder.is_dir():
-            raise InputError(f"programs: there is no folder {folder}; correct the setting")
-        found[folder] = None
-        program = (folder / "bin" / "python").resolve()
-        home = program.parent.parent
-        if program.is_file() and not home.is_relative_to("/usr") and home != folder and len(home.parts) > 2:
-            found[home] = None
-    return tuple(found)
-
-
 class Workplace:
     """One state of a repository, brought to life. Implements ``takeover.Environment``."""
 
-    def __init__(self, work: WorkTree, open_shell: Callable[[Path], Sandbox], root: str | None = ROOT) -> None:
-        """``work``: closed with this object; ``open_shell``: called with its folder when the first command comes.
-        ``root``: where commands see it, when that is known before."""
+    def __init__(self, work: WorkTree, surroundings: Surroundings) -> None:
+        """``work``: closed with this object; ``surroundings``: opened when the first command comes."""
         self._work = work
-        self._root = root
-        self._open_shell = open_shell
+        self._surroundings = surroundings
         self._shell: Sandbox | None = None
         self._is_over = False
 
@@ -99,7 +100,7 @@ class Workplace:
             case "bash" if isinstance(command := arguments.get("command"), str):
                 return self._opened().run(command, COMMAND_SECONDS).observation(action.call_id)
             case "str_replace_editor":
-                root = self._root or self._opened().root
+                root = self._surroundings.root or self._opened().root
                 return editor.edit(self._work.path, root, arguments, action.call_id)
             case "submit":
                 self._is_over = True
@@ -109,7 +110,7 @@ class Workplace:
 
     def _opened(self) -> Sandbox:
         if self._shell is None:
-            self._shell = self._open_shell(self._work.path)
+            self._shell = self._surroundings.open(self._work.path, LIMITS)
         return self._shell
 
     def tree(self) -> str:
@@ -117,6 +118,18 @@ class Workplace:
         what still writes has no state. ``StateError`` when what was left is none."""
         self._end_shell()
         return self._work.tree()
+
+    def annex(self) -> Path:
+        """A new empty folder beside the work tree."""
+        folder = self._work.path.parent / "annex"
+        folder.mkdir()
+        return folder
+
+    def jail(
+        self, *, read_only: Sequence[Path], mounts: Sequence[Mount], env: Mapping[str, str], limits: Limits
+    ) -> Sandbox:
+        """A sandbox of its own for an agent that acts by itself."""
+        return self._surroundings.open(self._work.path, limits, read_only=read_only, mounts=mounts, env=env)
 
     def verdict(self) -> Verdict:
         """Unknown here: see above. The shell ends with all that runs in it, so that the tree stays as it is."""
@@ -142,9 +155,8 @@ def open_workplace(
 
     ``SandboxError`` when the first command comes and its sandbox does not work here.
     """
-    around = surroundings if surroundings is not None else Surroundings()
     work = lay_out(repository, base_commit, tree, folder)
-    return Workplace(work, lambda path: around.open(path, LIMITS), around.root)
+    return Workplace(work, surroundings if surroundings is not None else Surroundings())
 
 
 def _arguments(action: Action) -> Mapping[str, Any]:

@@ -9,15 +9,19 @@ when its actions are carried out again. Submitting is never disturbed.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from handoff.adversary.kinds import distractor_tools, noisy_output
 from handoff.adversary.recipe import Recipe
 from handoff.adversary.scene import Noise
+from handoff.errors import InputError
 from handoff.identity import canonical_json
-from handoff.takeover import SUBMITTING, Environment, Verdict
+from handoff.sandbox import Limits, Mount, Sandbox
+from handoff.successors.changing import SUBMITTING
+from handoff.takeover import Environment, Verdict
 from handoff.trajectory import Action, Observation
 
 TEMPORARY = 75
@@ -77,6 +81,16 @@ class NoisyEnvironment:
         for rng, kind in kinds:
             observation = _rewrapped(observation) if kind > 1 - _RARE else _with_lines(observation, rng)
         return observation
+
+    def annex(self) -> Path:
+        """As the environment itself."""
+        return self._environment.annex()
+
+    def jail(
+        self, *, read_only: Sequence[Path], mounts: Sequence[Mount], env: Mapping[str, str], limits: Limits
+    ) -> Sandbox:
+        """``InputError``: nothing stands between an agent that acts by itself and what its commands print."""
+        raise InputError("noise cannot be put around an agent that is a command; run it on other points")
 
     @property
     def is_over(self) -> bool:

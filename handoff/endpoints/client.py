@@ -82,19 +82,22 @@ class Client:
         label: str,
         spoiled: int = 0,
         on_spoiled: Callable[[str], None] = lambda reason: None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> wire.Answer:
         """The answer to one canonical request.
 
         ``label``: names the call; endpoints that know the ``Idempotency-Key`` header charge one label once.
         ``spoiled``: unusable answers that it had before; each further one is told to ``on_spoiled`` before anything
-        else is asked, since it was perhaps paid for. They count as attempts. ``NoAnswerError`` when there is no
-        answer in the end, ``EndpointError`` when there can be none.
+        else is asked, since it was perhaps paid for. They count as attempts. ``is_wanted`` is looked at before each
+        attempt. ``NoAnswerError`` when there is no answer in the end, ``EndpointError`` when there can be none.
         """
         digest = wire.request_digest(body)
         attempt = spoiled
         while True:
             if self._halted:
                 raise EndpointError(self._halted)
+            if not is_wanted():
+                raise NoAnswerError("nobody waits for the answer any more")
             attempt += 1
             failure = self._attempt(body, f"{label}-{spoiled}")
             if isinstance(failure, wire.Completion):

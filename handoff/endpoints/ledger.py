@@ -4,6 +4,9 @@ A ledger is made of whatever holds the entries (a takeover's journal, a log of i
 Calls come in the same order every time, since all that decides them is in the briefing and in earlier answers; so the
 n-th call finds the n-th answer. Only a call that was under way when the process died is asked again: its ``Asked``
 stands there with nothing behind it. It carries the same label then (``Client.ask``).
+
+An agent that is a program of its own may ask otherwise when it is started anew (``successors/broker.py``). There the
+ledger is asked what comes next, gives it out all the same, or departs from it.
 """
 
 from __future__ import annotations
@@ -19,14 +22,16 @@ from handoff.endpoints.wire import Answer, Completion, Declined, canonical, requ
 from handoff.errors import EndpointError, InputError, NoAnswerError
 from handoff.trajectory import Usage
 
-__all__ = ["Abandoned", "Answered", "Asked", "CallEntry", "Ledger", "Spent", "Spoiled"]
+__all__ = ["Abandoned", "Answered", "Asked", "CallEntry", "Departed", "Ledger", "Spent", "Spoiled"]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, tag="asked"):
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked"):
     """A request that is about to be sent."""
 
     purpose: str
     digest: str
+    shape: str = ""
+    """Of requests that need not repeat to the letter: what has to be the same."""
 
 
 class Spoiled(msgspec.Struct, frozen=True, kw_only=True, tag="spoiled"):
@@ -49,8 +54,14 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
     answer: Answer
 
 
-CallEntry: TypeAlias = Asked | Spoiled | Abandoned | Answered
-_DECODER: msgspec.json.Decoder[CallEntry] = msgspec.json.Decoder(Asked | Spoiled | Abandoned | Answered)
+class Departed(msgspec.Struct, frozen=True, kw_only=True, tag="departed"):
+    """Something else was asked for than before: what is written down from this call on is used no more."""
+
+    call: int
+
+
+CallEntry: TypeAlias = Asked | Spoiled | Abandoned | Answered | Departed
+_DECODER: msgspec.json.Decoder[CallEntry] = msgspec.json.Decoder(Asked | Spoiled | Abandoned | Answered | Departed)
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,9 +89,15 @@ class Ledger:
         """Answers of no use so far. Nobody says what they cost."""
         self.is_closed = False
         """While it is, nothing is asked: calls are answered from what is written down, or not at all."""
+        self.unused: list[Answered] = []
+        """Answers that were written down, and are used no more."""
+        self._departures = 0
         for entry in past:
             if isinstance(entry, Asked):
                 self._past.append(_Call(entry))
+            elif isinstance(entry, Departed):
+                self._departures += 1
+                self._leave(entry.call)
             elif self._past:
                 self._past[-1].take(entry)
 
@@ -90,7 +107,15 @@ class Ledger:
         past = [_DECODER.decode(line) for line in lines]
         return Ledger(name, lambda entry: append(msgspec.json.encode(entry)), past)
 
-    def call(self, client: Client, purpose: str, body: dict[str, object]) -> Answer:
+    def call(
+        self,
+        client: Client,
+        purpose: str,
+        body: dict[str, object],
+        *,
+        shape: str = "",
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Answer:
         """The answer to a request: the one written down, else a new one, written down first.
 
         ``InputError`` when what is written down belongs to another request; else as ``Client.ask``.
@@ -117,13 +142,14 @@ class Ledger:
                 f"call {number} of this run is not the one that its journal holds: the program or its settings "
                 "have changed since; finish the run with the version that began it, or delete its log"
             )
-        self._write(Asked(purpose=purpose, digest=digest))
+        self._write(Asked(purpose=purpose, digest=digest, shape=shape))
         try:
             answer = client.ask(
                 wanted,
-                label=f"{self.name}-{number}-{abandoned}",
+                label=f"{self.name}{f'.{self._departures}' * bool(self._departures)}-{number}-{abandoned}",
                 spoiled=spoiled,
                 on_spoiled=self._spoil,
+                is_wanted=is_wanted,
             )
         except (NoAnswerError, EndpointError) as error:
             self._write(Abandoned(reason=str(error)))
@@ -132,6 +158,40 @@ class Ledger:
         self._write(entry)
         self._answered.append(entry)
         return answer
+
+    @property
+    def ahead(self) -> Asked | None:
+        """The next call that is written down and was not handed out yet; ``None``: there is none."""
+        return self._past[0].asked if self._past else None
+
+    def repeat(self) -> Answer | None:
+        """The answer of the next call that is written down, whatever is asked for now; ``None``: it never had one."""
+        if all(call.answered is None for call in self._past):
+            return None
+        answered: Answered | None = None
+        while answered is None:  # attempts at one call stand side by side
+            call = self._past.popleft()
+            self.spoiled += call.spoiled
+            answered = call.answered
+        self._answered.append(answered)
+        return answered.answer
+
+    def depart(self) -> None:
+        """Use no more what is written down from the next call on."""
+        number = len(self._answered) + 1
+        self._write(Departed(call=number))
+        self._departures += 1
+        self._leave(1)
+
+    def _leave(self, call: int) -> None:
+        """Drop what is written down from the ``call``-th on, counted from the next one as 1."""
+        kept: deque[_Call] = deque()
+        while self._past and call > 1:
+            kept.append(self._past.popleft())
+            call -= kept[-1].answered is not None
+        self.unused += [one.answered for one in self._past if one.answered is not None]
+        self.spoiled += sum(one.spoiled for one in self._past)
+        self._past = kept
 
     def _spoil(self, reason: str) -> None:
         self._write(Spoiled(reason=reason))

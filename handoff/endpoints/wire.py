@@ -100,7 +100,7 @@ def _without_nul(value: Any) -> Any:
     return value
 
 
-def _decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Any:
     """The JSON value. Lone surrogates, which models do write, become U+FFFD. ``ValueError`` when it is none."""
     try:
         return msgspec.json.decode(data)
@@ -113,7 +113,7 @@ def _decoded(data: bytes) -> Any:
 def error_of(data: bytes) -> str | None:
     """The message of a body that reports an error, whatever its status; ``None`` for any other body."""
     try:
-        value = _decoded(data)
+        value = decoded(data)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
@@ -132,7 +132,7 @@ def error_of(data: bytes) -> str | None:
 
 def error_status(data: bytes) -> int:
     """The status that an error in a body of status 200 stands for: its own code where it gives one, else 502."""
-    error = _decoded(data).get("error")
+    error = decoded(data).get("error")
     code = _count(error.get("code")) if isinstance(error, dict) else None
     return code if code is not None and 400 <= code <= 599 else 502
 
@@ -140,7 +140,7 @@ def error_status(data: bytes) -> int:
 def read_completion(data: bytes) -> Completion:
     """The answer in a body. ``Unusable`` when there is none."""
     try:
-        value = _decoded(data)
+        value = decoded(data)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"the answer is no JSON ({error})") from error
     choices = value.get("choices") if isinstance(value, dict) else None

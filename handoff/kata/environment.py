@@ -7,15 +7,16 @@ edits are made by the editor tool on files of the work tree, never through a lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from handoff import folders
 from handoff.errors import SandboxError
 from handoff.kata import store, tools
 from handoff.kata.testserver import TestRun
 from handoff.kata.world import unified_diff
-from handoff.sandbox import Sandbox, editor
+from handoff.sandbox import Limits, Mount, Sandbox, editor
 from handoff.sandbox.files import read_file, write_file
 from handoff.takeover import Verdict
 from handoff.trajectory import Action, Observation
@@ -28,6 +29,16 @@ _DEEPEST = 64
 _LEFT_OUT = {".git", "__pycache__"}
 
 
+class OpenJail(Protocol):
+    """Opens a sandbox over the work folder: see ``takeover.Environment.jail``."""
+
+    def __call__(
+        self, *, read_only: Sequence[Path], mounts: Sequence[Mount], env: Mapping[str, str], limits: Limits
+    ) -> Sandbox:
+        """The sandbox."""
+        ...
+
+
 class KataEnvironment:
     """One state of a kata repository, brought to life. Implements ``takeover.Environment``."""
 
@@ -37,14 +48,19 @@ class KataEnvironment:
         work: Path,
         git_dir: Path,
         base: Mapping[str, str],
+        annex: Path,
         open_shell: Callable[[], Sandbox],
+        open_jail: OpenJail,
         run_tests: Callable[[str, str], TestRun],
     ) -> None:
-        """``work``: laid out already; ``base``: the base commit's files; ``run_tests``: (tree, target) → run."""
+        """``work``: laid out already; ``base``: the base commit's files; ``annex``: a folder beside ``work`` that does
+        not exist; ``run_tests``: (tree, target) → run."""
         self._work = work
         self._git_dir = git_dir
         self._base = base
+        self._annex = annex
         self._open_shell = open_shell
+        self._open_jail = open_jail
         self._run_tests = run_tests
         self._shell: Sandbox | None = None
         self._is_over = False
@@ -115,6 +131,17 @@ class KataEnvironment:
     def tree(self) -> str:
         """The git tree of the present state, written into the store."""
         return store.write_tree(self._git_dir, self.files())
+
+    def annex(self) -> Path:
+        """A new empty folder beside the work tree."""
+        self._annex.mkdir()
+        return self._annex
+
+    def jail(
+        self, *, read_only: Sequence[Path], mounts: Sequence[Mount], env: Mapping[str, str], limits: Limits
+    ) -> Sandbox:
+        """A sandbox of its own for an agent that acts by itself; pytest is there."""
+        return self._open_jail(read_only=read_only, mounts=mounts, env=env, limits=limits)
 
     def verdict(self) -> Verdict:
         """All tests of the base commit on the present state."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from handoff.errors import SandboxError
 from handoff.kata import store
 from handoff.kata.environment import KataEnvironment, empty, write_files
 from handoff.kata.testserver import Memo, TestRun, TestServer
-from handoff.sandbox import Limits, Sandbox, missing, open_sandbox, python_paths
+from handoff.sandbox import Limits, Mount, Sandbox, missing, open_sandbox, python_paths
 
 GIT_NAME = "kata.git"
 """The store of all kata repositories, under the project's ``git`` folder."""
@@ -85,7 +85,13 @@ class KataLab:
         shutil.copytree(self._template(repo, base_commit), self._work / ".git")
         write_files(self._work, files)
         self._open = KataEnvironment(
-            work=self._work, git_dir=self.git_dir, base=base, open_shell=self._shell, run_tests=self._test
+            work=self._work,
+            git_dir=self.git_dir,
+            base=base,
+            annex=self._emptied(),
+            open_shell=self._shell,
+            open_jail=self._agents_jail,
+            run_tests=self._test,
         )
         return self._open
 
@@ -104,6 +110,18 @@ class KataLab:
 
     def _shell(self) -> Sandbox:
         return open_sandbox(self._sandbox, self._work, limits=Limits(wall_s=30.0))
+
+    def _agents_jail(
+        self, *, read_only: Sequence[Path], mounts: Sequence[Mount], env: Mapping[str, str], limits: Limits
+    ) -> Sandbox:
+        shown = [*python_paths(), *read_only]
+        return open_sandbox(self._sandbox, self._work, limits=limits, read_only=shown, mounts=mounts, env=env)
+
+    def _emptied(self) -> Path:
+        """Where the folder beside the work folder will be; what an agent left there is removed."""
+        folder = self._home / "annex"
+        folders.remove(folder)
+        return folder
 
     def _test(self, tree: str, target: str) -> TestRun:
         known = self._memo.get(tree, target)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from handoff.errors import SandboxError
 from handoff.sandbox import bubblewrap, docker, engine, host
-from handoff.sandbox.base import ROOT, Completed, Limits, Mount, Sandbox, python_paths
+from handoff.sandbox.base import ROOT, Completed, Limits, Mount, Sandbox, python_paths, shown_folders
 from handoff.sandbox.host import WARNING as HOST_WARNING
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "missing",
     "open_sandbox",
     "python_paths",
+    "shown_folders",
 ]
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from handoff.errors import SandboxError
+from handoff.errors import InputError, SandboxError
 from handoff.trajectory import Observation
 
 ROOT = "/repo"
@@ -130,3 +130,19 @@ def check_mount(mount: Mount, root: str) -> None:
 def python_paths() -> tuple[Path, ...]:
     """The folders that this interpreter and its packages live in, for ``read_only``."""
     return tuple(dict.fromkeys(Path(place).absolute() for place in (sys.prefix, sys.base_prefix)))
+
+
+def shown_folders(programs: Sequence[str]) -> tuple[Path, ...]:
+    """The folders to show for some programs, for ``read_only``: their own, where a link leads to, and where a virtual
+    environment has its interpreter from. ``InputError`` when one is not there."""
+    found: dict[Path, None] = {}
+    for folder in (Path(program).absolute() for program in programs):
+        if not folder.is_dir():
+            raise InputError(f"programs: there is no folder {folder}; install them there or correct the setting")
+        found[folder] = None
+        found[folder.resolve()] = None
+        program = (folder / "bin" / "python").resolve()
+        home = program.parent.parent
+        if program.is_file() and not home.is_relative_to("/usr") and home != folder and len(home.parts) > 2:
+            found[home] = None
+    return tuple(found)

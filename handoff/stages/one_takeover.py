@@ -8,7 +8,8 @@ from handoff.endpoints import Client
 from handoff.errors import InputError
 from handoff.project import Project
 from handoff.stages.handoffs import Handoffs, find_point
-from handoff.stages.takeovers import Start, endpoint_of, make_job, run_jobs
+from handoff.stages.named import described, model_of
+from handoff.stages.takeovers import Start, make_job, run_jobs
 from handoff.stages.writing import writer_of
 from handoff.views import parse_view
 
@@ -16,13 +17,13 @@ from handoff.views import parse_view
 def one_takeover(
     project: Project, point_id: str, view: str, successor: str, seed: int, writer: str = ""
 ) -> dict[str, Any]:
-    """One takeover by a successor on an endpoint, as a row of ``takeover_runs`` that is not written to the lake.
+    """One takeover by a successor that the settings name: a row of ``takeover_runs`` that is not written to the lake.
 
     Asked for again, it is read from the journal, or gone on with. ``writer``: the endpoint that writes the view; rules
     do when it is empty, but for ``compact_suf``, which its successor writes. ``InputError``: no such point, view,
     writer or successor, a view that could not be written, or a point where nothing can be run.
     """
-    endpoint_of(project, successor)
+    described(project, successor)
     point = find_point(project, point_id)
     if point["tree"] is None:
         raise InputError(
@@ -31,12 +32,11 @@ def one_takeover(
         )
     shard = point["shard"]
     view = parse_view(view).name
+    author = writer or (model_of(project, successor) if view == "compact_suf" else "")
     with Handoffs(project, shard) as handoffs:
         start = Start(
             point_id=point["point_id"],
-            view_id=_view_row(project, handoffs, point, view, writer or (successor if view == "compact_suf" else ""))[
-                "view_id"
-            ],
+            view_id=_view_row(project, handoffs, point, view, author)["view_id"],
             variant_id=None,
             view=view,
             tier=None,

@@ -12,10 +12,10 @@ from handoff.identity import identify
 from handoff.lake import SCHEMAS
 from handoff.project import Project
 from handoff.stages import is_embedded, round_number
+from handoff.stages.named import digest_of, endpoint_of
 from handoff.stages.takeovers import LEARNED, Job, Start
 from handoff.studies.planning import Past, past_of
 from handoff.successors import Briefing
-from handoff.successors.openai import digest_of
 from handoff.takeover import Budget, takeover_identity
 
 REFERENCES = ("expert", "oracle")
@@ -43,9 +43,8 @@ def agent_of(project: Project, name: str) -> Agent:
     """The agent of that name. ``InputError`` when there is none, or none yet."""
     from handoff.kata.roster import Roster
 
-    endpoint = project.settings.successors.get(name)
-    if endpoint is not None:
-        return Agent(name, digest_of(endpoint), None, endpoint)
+    if name in project.settings.successors:
+        return Agent(name, digest_of(project, name), None, endpoint_of(project, name))
     if name in REFERENCES:
         return Agent(name, Roster.digest(name), None, None)
     if name not in LEARNED:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -24,8 +23,6 @@ import msgspec
 
 from handoff.adversary import Noise, noise_of, read_recipes, with_noise
 from handoff.coevolution import cell_name
-from handoff.endpoints import Client, Endpoint
-from handoff.errors import InputError
 from handoff.identity import identify
 from handoff.journal import Journal
 from handoff.kata.lab import KataLab
@@ -41,9 +38,10 @@ from handoff.stages.adversary import briefing_at
 from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs, view_ids
 from handoff.stages.judges import judging_version, tasks_of
+from handoff.stages.named import Named, NamedSuccessor, digest_of, model_of
 from handoff.stages.places import KataPlace, Place, RealPlace
 from handoff.successors import Briefing, Question, Successor
-from handoff.successors.openai import OpenAISuccessor, digest_of
+from handoff.successors.acting import ActingSuccessor
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
@@ -129,7 +127,7 @@ def takeover_runs(
         tuple(sorted(cells)),
     )
     if own.evaluate:
-        settings += (own.dollar_budget, *((name, digest_of(endpoint_of(project, name))) for name in own.evaluate))
+        settings += (own.dollar_budget, *((name, digest_of(project, name)) for name in own.evaluate))
         settings += tuple(filter(None, [judging_version(project, shard)]))
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
@@ -197,38 +195,30 @@ def run_jobs(project: Project, jobs: Sequence[Job], progress: Progress | None) -
 
 
 def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) -> list[dict[str, Any]]:
-    """The rows of jobs whose successors the settings name, as many at once as their endpoints allow together.
+    """The rows of jobs whose successors the settings name, as many at once as those allow together.
 
     The first error ends all; what was answered by then is in the journal. As many tests as there are ``workers`` run
     at once.
     """
     slots = threading.Semaphore(project.settings.workers)
     tasks = {shard: tasks_of(project, shard) for shard in sorted({job.shard for job in jobs if not job.is_embedded})}
-    with ExitStack() as opened:
-        clients: dict[str, Client] = {}
-        for job in jobs:
-            if job.named is not None and job.named not in clients:
-                clients[job.named] = opened.enter_context(Client(endpoint_of(project, job.named)))
-
-        def stop() -> None:
-            for client in clients.values():
-                client.halt("stopped, because another takeover could not go on; run again to go on from here")
+    with Named(project, [job.named for job in jobs if job.named is not None]) as named:
 
         def run(lab: KataLab, job: Job) -> dict[str, Any]:
-            client = clients[job.named or ""]
+            successor = named.successor(job.named or "")
             if job.is_embedded:
-                return execute(lab, job, client)
+                return execute(lab, job, successor)
             with RealPlace(project, job, slots, tasks[job.shard]) as place:
-                return run_at(place, job, OpenAISuccessor(client, name=job.start.arm))
+                return run_at(place, job, successor)
 
         return run_in_threads(
             run,
             jobs,
             data=project.root,
             sandbox=project.settings.sandbox,
-            threads=min(MOST_THREADS, sum(client.endpoint.concurrency for client in clients.values())),
+            threads=min(MOST_THREADS, named.at_once),
             progress=progress,
-            stop=stop,
+            stop=lambda: named.halt("stopped, because another takeover could not go on; run again to go on from here"),
         )
 
 
@@ -337,15 +327,15 @@ def make_job(
     briefing, tree = briefing_at(handoffs, point, start.view, variant, start.view_id)
     policy = policies[start.arm] if start.arm in LEARNED else None
     settings = project.settings
-    endpoint = settings.successors.get(start.arm)
+    named = start.arm if start.arm in settings.successors else None
     budget = Budget(
         steps=settings.step_budget,
         prompt_tokens=settings.token_budget,
-        dollars=settings.dollar_budget if endpoint is not None else None,
+        dollars=settings.dollar_budget if named is not None and model_of(project, named) else None,
     )
     place = "" if is_embedded(point["repo"]) else handoffs.surroundings(point).digest
-    if endpoint is not None:
-        digest = digest_of(endpoint)
+    if named is not None:
+        digest = digest_of(project, named)
     else:
         digest = policy["policy_id"] if policy is not None else Roster.digest(start.arm)
     return Job(
@@ -361,7 +351,7 @@ def make_job(
         briefing=briefing,
         question=question_of(point, handoffs, start.seed),
         suffix=handoffs.trajectory(point).steps[point["h"] :] if start.arm == "replay" else (),
-        named=None if endpoint is None else start.arm,
+        named=named,
         shard=point["shard"],
         task_id=point["task_id"],
         budget=budget,
@@ -398,18 +388,6 @@ def trial_jobs(project: Project, path: str, digest: str) -> list[Job]:
     return jobs
 
 
-def endpoint_of(project: Project, name: str) -> Endpoint:
-    """The endpoint of a named successor. ``InputError`` that lists the others when there is none of that name."""
-    known = project.settings.successors
-    if name not in known:
-        listed = ", ".join(sorted(known)) or "none yet"
-        place = project.root / "handoff.toml"
-        raise InputError(
-            f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {listed}"
-        )
-    return known[name]
-
-
 def question_of(point: Mapping[str, Any], handoffs: Handoffs, seed: int) -> Question | None:
     """The probe of a point (docs/science.md §6): its subtasks among decoys, other source files of the repository."""
     nodes = [entry["node"] for entry in point["nodes"] or ()]
@@ -437,26 +415,24 @@ def _world(data: Path) -> World:
     return load_world(data)
 
 
-def execute(lab: KataLab, job: Job, client: Client | None = None) -> dict[str, Any]:
-    """Carry out one start in the embedded world: the row of ``takeover_runs``. ``client``: of the job's successor,
-    when it is on an endpoint."""
+def execute(lab: KataLab, job: Job, named: NamedSuccessor | None = None) -> dict[str, Any]:
+    """Carry out one start in the embedded world: the row of ``takeover_runs``. ``named``: the job's successor, when
+    the settings name it."""
     place = KataPlace(lab, job, _world(job.data))
-    successor: Successor
-    if client is not None:
-        successor = OpenAISuccessor(client, name=job.start.arm)
-    else:
-        successor = _roster(job.data).successor(
-            job.start.arm,
-            policy=job.policy,
-            task=place.task,
-            present=lambda: lab.files(job.tree),
-            suffix=job.suffix,
-            seed=job.start.seed,
-        )
+    if named is not None:
+        return run_at(place, job, named)
+    successor = _roster(job.data).successor(
+        job.start.arm,
+        policy=job.policy,
+        task=place.task,
+        present=lambda: lab.files(job.tree),
+        suffix=job.suffix,
+        seed=job.start.seed,
+    )
     return run_at(place, job, successor)
 
 
-def run_at(place: Place, job: Job, successor: Successor) -> dict[str, Any]:
+def run_at(place: Place, job: Job, successor: Successor | ActingSuccessor) -> dict[str, Any]:
     """The row of a job: its takeover, in ``place``, and what the judge there says of it."""
     takeover = run_takeover(
         takeover_id=job.takeover_id,

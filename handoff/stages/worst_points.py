@@ -25,7 +25,8 @@ from handoff.points import Point, find_handoff_points
 from handoff.project import TAKEN_NAMES, Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.handoffs import Handoffs
-from handoff.stages.takeovers import LEARNED, Job, Start, endpoint_of, make_job, run_jobs
+from handoff.stages.named import described
+from handoff.stages.takeovers import LEARNED, Job, Start, make_job, run_jobs
 from handoff.views import RULES, parse_view, view_row
 
 RICHEST = "trace"
@@ -347,7 +348,7 @@ def _policies(project: Project, arm: str, round: str | None) -> dict[str, Mappin
     """The trained policy of that name, of ``round`` or of the latest round that has it; none for other successors."""
     if arm not in LEARNED:
         if arm not in TAKEN_NAMES:
-            endpoint_of(project, arm)  # says what there is when nobody has this name
+            described(project, arm)  # says what there is when nobody has this name
         return {}
     rounds = [round] if round else sorted((p["round"] for p in project.lake.partitions("policy")), reverse=True)
     for name in rounds:

@@ -14,12 +14,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from handoff.endpoints.ledger import Ledger
 from handoff.trajectory import Action, Message, Observation, Usage
+
+Status: TypeAlias = Literal[
+    "submitted", "step_limit", "token_limit", "money_limit", "context_limit", "time_limit", "error", "stopped"
+]
+"""How a run ended. ``time_limit``: only of agents that act by themselves."""
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one takeover may spend. All are checked before a call is made, so none is ever exceeded."""
+
+    steps: int
+    """Model calls."""
+    prompt_tokens: int
+    """Summed over the calls."""
+    dollars: float | None = None
+    """US dollars, the probe included. ``None``: no limit. A call is made only if the most it may cost is left; one
+    whose cost the endpoint does not tell is charged at that."""
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):

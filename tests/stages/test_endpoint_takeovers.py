@@ -19,10 +19,8 @@ from typer.testing import CliRunner
 
 from handoff import cli
 from handoff.errors import EndpointError, InputError
-from handoff.kata.record import record
-from handoff.kata.world import generate
 from handoff.project import Project, Settings
-from handoff.stages import corpus, handoffs, is_executable, quality
+from handoff.stages import is_executable
 from handoff.stages.choosing import choose_points
 from handoff.stages.diagnosis import diagnostics
 from handoff.stages.one_takeover import one_takeover
@@ -32,20 +30,6 @@ from tests.states.histories import Made, make
 
 EDIT = {"command": "str_replace", "path": "/repo/pager.py", "old_str": "size = 1", "new_str": "size = 99"}
 KEY = "sk-planted-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with a small recorded world, read as far as its views."""
-    data = tmp_path_factory.mktemp("kata") / "data"
-    record(generate(5, 1, 0, 1), data, seed=5, workers=1)
-    project = Project(data)
-    corpus.raw_trajectories(project, "kata-test")
-    corpus.repository_states(project, "kata-test")
-    quality.quality_signals(project, "kata-test")
-    handoffs.injected_handoffs(project, "kata-test")
-    handoffs.view_renderings(project, "kata-test")
-    return data
 
 
 def settings_for(url: str, **more: object) -> str:

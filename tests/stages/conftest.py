@@ -1,0 +1,26 @@
+"""A small recorded embedded world for tests of stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handoff.kata.record import record
+from handoff.kata.world import generate
+from handoff.project import Project
+from handoff.stages import corpus, handoffs, quality
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a small recorded world, read as far as its views."""
+    data = tmp_path_factory.mktemp("kata") / "data"
+    record(generate(5, 1, 0, 1), data, seed=5, workers=1)
+    project = Project(data)
+    corpus.raw_trajectories(project, "kata-test")
+    corpus.repository_states(project, "kata-test")
+    quality.quality_signals(project, "kata-test")
+    handoffs.injected_handoffs(project, "kata-test")
+    handoffs.view_renderings(project, "kata-test")
+    return data
