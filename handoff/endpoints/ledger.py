@@ -97,7 +97,7 @@ class Ledger:
                 self._past.append(_Call(entry))
             elif isinstance(entry, Departed):
                 self._departures += 1
-                self._leave(entry.call)
+                self._leave(entry.call, entry.call)
             elif self._past:
                 self._past[-1].take(entry)
 
@@ -136,7 +136,7 @@ class Ledger:
                     raise NoAnswerError(call.abandoned)
             else:
                 spoiled += call.spoiled
-                self.notes.append(f"call {number} was under way when the run was cut off, and was made again")
+                self._note_cut_off(number)
         if self._past or self.is_closed:
             raise InputError(
                 f"call {number} of this run is not the one that its journal holds: the program or its settings "
@@ -173,24 +173,32 @@ class Ledger:
             call = self._past.popleft()
             self.spoiled += call.spoiled
             answered = call.answered
+            if answered is None and not call.abandoned:
+                self._note_cut_off(len(self._answered) + 1)
         self._answered.append(answered)
         return answered.answer
+
+    def _note_cut_off(self, number: int) -> None:
+        self.notes.append(f"call {number} was under way when the run was cut off, and was made again")
 
     def depart(self) -> None:
         """Use no more what is written down from the next call on."""
         number = len(self._answered) + 1
         self._write(Departed(call=number))
         self._departures += 1
-        self._leave(1)
+        self._leave(1, number)
 
-    def _leave(self, call: int) -> None:
-        """Drop what is written down from the ``call``-th on, counted from the next one as 1."""
+    def _leave(self, place: int, number: int) -> None:
+        """Drop what is written down from a call on: the ``place``-th from here, the ``number``-th of the run."""
         kept: deque[_Call] = deque()
-        while self._past and call > 1:
+        while self._past and place > 1:
             kept.append(self._past.popleft())
-            call -= kept[-1].answered is not None
+            place -= kept[-1].answered is not None
         self.unused += [one.answered for one in self._past if one.answered is not None]
         self.spoiled += sum(one.spoiled for one in self._past)
+        for one in self._past:
+            if one.answered is None and not one.abandoned:
+                self._note_cut_off(number)
         self._past = kept
 
     def _spoil(self, reason: str) -> None:

@@ -78,7 +78,6 @@ class Broker:
         self._tools: list[dict[str, Any]] = []
         self._left_out: set[str] = set()
         self._repeated = 0
-        self._is_other_way = False
         self.over: Status | None = None
         """How the run ends, once nothing more is answered."""
         self.lost: NoAnswerError | None = None
@@ -164,6 +163,8 @@ class Broker:
         try:
             answer = self._call("reply", body)
         except NoAnswerError as error:
+            if not self._is_wanted():
+                raise Refused(403, "the run is over", "run_over") from error
             self.lost = error
             self.notes.append(str(error))
             self._end("error")
@@ -185,11 +186,6 @@ class Broker:
                 self._repeated += 1
                 return repeated
             self._ledger.depart()
-            if is_alike:
-                self.notes.append(
-                    f"call {len(self.steps) + 1} was under way when the run was cut off, and was made again"
-                )
-            self._is_other_way |= not is_alike
         return self._ledger.call(self._client, purpose, body, shape=shape, is_wanted=self._is_wanted)
 
     def _end(self, status: Status) -> NoReturn:
@@ -289,11 +285,11 @@ class Broker:
                 f"started again, {self._repeated} calls differed in what came back for actions, and had the answers "
                 "written down before"
             )
-        if self._is_other_way:
-            said.append("started again, the agent asked other things than before: it went on with new calls")
-        unused = [*self._ledger.unused]
-        if unused:
-            said.append(f"{len(unused)} answers of an earlier start were paid for and not used")
+        if self._ledger.unused:
+            said.append(
+                "started again, the agent asked other things than before: "
+                f"{len(self._ledger.unused)} answers were paid for and not used"
+            )
         return said
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,6 +269,24 @@ def test_a_model_that_answers_nothing_ends_a_run_that_can_be_gone_on_with(take: 
     assert transport.requests[4]["messages"] == transport.requests[1]["messages"]
 
 
+def test_an_endpoint_that_is_slow_to_fail_does_not_make_the_end_of_the_time_another_end(
+    take: Callable[..., Takeover],
+) -> None:
+    """What is asked when the time is over is asked once, and then nobody waits any more."""
+    transport = Slow(then=lambda number: (503, "down"))
+    takeover = take(transport, timeout_s=2.0)
+    assert (takeover.status, takeover.steps, len(transport.requests)) == ("time_limit", 0, 1)
+    assert take(transport, timeout_s=2.0) == takeover
+
+
+class Slow(Scripted):
+    """Answers after the agent's time is over."""
+
+    def send(self, body: Mapping[str, Any], label: str) -> Any:
+        time.sleep(3.0)
+        return super().send(body, label)
+
+
 def test_a_wrong_key_is_the_users_to_mend(take: Callable[..., Takeover]) -> None:
     with pytest.raises(EndpointError, match="key"):
         take(Scripted([MENDING[0], (401, "no")]))
@@ -326,7 +345,7 @@ def test_an_agent_that_asks_other_things_pays_again_and_it_is_said(take: Callabl
     takeover = take(transport, "other", endpoint=prices)
     assert (takeover.status, takeover.steps) == ("submitted", 3)
     assert len(transport.requests) == 5
-    assert "asked other things than before" in takeover.note and "1 answers of an earlier start" in takeover.note
+    assert "asked other things than before: 1 answers were paid for and not used" in takeover.note
     assert len(set(transport.labels)) == 5
     assert take(transport, "other", endpoint=prices) == takeover
 
