@@ -28,6 +28,8 @@ _SUFFIXES = (
 )
 _NAME = re.compile(r"[\w.+@~/-]+")
 _FILE = re.compile(rf"(?:[\w.+@~-]*/)*[\w.+@~-]*[\w+@~-]\.(?:{'|'.join(_SUFFIXES.split())})", re.I)
+_PRODUCT = re.compile(r"[A-Z][A-Za-z0-9]*\.js")
+"""Vue.js and its like are no files."""
 _TEST = re.compile(r"(?:[\w./-]+::)?(?:[A-Za-z_]\w*::)*(?:test_\w+|Test[A-Z]\w*)")
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[^\s,;:!?()\[\]{}\"“”`*<>]+(?:::[^\s,;:!?()\[\]{}\"“”`*<>]+)*|[,;:!?]")
@@ -45,10 +47,13 @@ _DONE = _words("fixed resolved solved")
 _STATE_OF_DONE = _words("done complete working")
 _BEING = _words("is are was were be been being has have had got gets now already also both all then fully")
 _NOT = _words(
-    "not no never none nothing without cannot neither nor should must will would shall could may might can "
-    "need needs if whether once when until unless before ensure verify check confirm make making expected expect "
-    "hope yet unable failed fails try tried trying attempt attempted"
+    "not no never none nothing without cannot neither nor should must will would shall could may might can need needs "
+    "once when before make making expected expect hope yet unable failed fails try tried trying attempt attempted"
 )
+_ON_CONDITION = _words(
+    "if whether until unless ensure ensures ensuring verify verifies verifying check checks checking confirm confirming"
+)
+"""Denies all that comes behind it in its clause; a word of ``_NOT`` only what comes soon."""
 _STOP = _words("after before from like as because using with per since against for than by via")
 _BREAKS = frozenset(("but", "while", "whereas", "although", "though", "however", ";", "!", "?", "."))
 _REVERTS = _words("revert reverted reverts undone undid restored restore took back rolled")
@@ -60,8 +65,8 @@ _TESTISH = _words(
 )
 _OBJECTS = _words("the a an its this that these those it them all both each every along through over as on")
 _PAST = _words("stale older outdated before earlier initially previously prior then first once until formerly")
-_BEFORE_NOUNS = _words("the a an this that each its lint type syntax")
-"""After these a word of ``_NOT`` is a thing: "the check was updated"."""
+_BEFORE_NOUNS = _words("the a an this that each its all lint type syntax")
+"""After these a word such as ``check`` is a thing: "the check was updated"."""
 _PUT_OFF = _words("be get have make see")
 _AT_WORK = _words("on in through with at towards tree copy directory folder")
 _LONGEST_NAME = 400
@@ -114,17 +119,18 @@ def find_faults(form: Form, claim: Claim, known: Known) -> tuple[str, ...]:
     if len(claim.text.split()) > MOST_WORDS[form]:
         found.append(f"it has more than {MOST_WORDS[form]} words")
     found += [f"{name[:120]} is not in the record" for name in dict.fromkeys(_unknown(claim.text, known))]
-    found += find_contradictions(claim.text, known, is_done=claim.section == "done")
+    found += find_contradictions(claim.text, known, section=claim.section)
     return tuple(found)
 
 
-def find_contradictions(text: str, known: Known, *, is_done: bool = False) -> tuple[str, ...]:
-    """What of a text the record contradicts. ``is_done``: it stands in the list of what is done."""
+def find_contradictions(text: str, known: Known, *, section: str = "") -> tuple[str, ...]:
+    """What of a text the record contradicts. ``section``: the list in which a claim stands, whose writer saw the record
+    alone; then it is also a fault that tests are said to pass whose outcome the record does not know."""
     found: dict[str, None] = {}
     for words in _clauses(text):
         found.update(dict.fromkeys(_changes(words, known)))
-        found.update(dict.fromkeys(_completions(words, known, is_done=is_done)))
-        found.update(dict.fromkeys(_outcomes(words, known)))
+        found.update(dict.fromkeys(_completions(words, known, is_done=section == "done")))
+        found.update(dict.fromkeys(_outcomes(words, known, is_claim=bool(section))))
     return tuple(found)
 
 
@@ -134,7 +140,7 @@ def find_contradictions(text: str, known: Known, *, is_done: bool = False) -> tu
 def _files(text: str) -> Iterator[str]:
     for match in _NAME.finditer(text):
         name = match[0].rstrip("./").removeprefix("./")
-        if len(name) <= _LONGEST_NAME and _FILE.fullmatch(name):
+        if len(name) <= _LONGEST_NAME and _FILE.fullmatch(name) and not _PRODUCT.fullmatch(name):
             yield name
 
 
@@ -188,9 +194,15 @@ def _clause(raw: Sequence[str]) -> Iterator[_Words]:
 
 def _is_meant(words: Sequence[str], place: int) -> bool:
     """Whether a verb is neither denied nor wished for nor a condition."""
-    for at in range(max(0, place - _BACK), place):
+    for at in range(place):
         word = words[at]
-        if (word in _NOT and not (at and words[at - 1] in _BEFORE_NOUNS)) or word.endswith("n't"):
+        is_near = at >= place - _BACK
+        is_noun = at > 0 and words[at - 1] in _BEFORE_NOUNS
+        if (word in _ON_CONDITION or (is_near and word in _NOT)) and not is_noun:
+            return False
+        if not is_near:
+            continue
+        if word.endswith("n't"):
             return False
         if word == "to" and (at + 1 == place or words[at + 1] in _PUT_OFF):
             return False
@@ -206,7 +218,9 @@ def _changes(words: _Words, known: Known) -> Iterator[str]:
     for place, word in enumerate(words.plain):
         if word not in _CHANGED or not _is_meant(words.plain, place):
             continue
-        for name in (*_objects(words, place, known), *_subjects(words, place, known)):
+        is_habit = word != "fixed" and place > 0 and words.plain[place - 1] in ("is", "are", "gets", "get")
+        objects = [] if is_habit else _objects(words, place, known)  # "pages are added in cache.py" tells of code
+        for name in (*objects, *_subjects(words, place, known)):
             paths = known.paths_of(name)
             if any(path in known.changed for path in paths):
                 continue
@@ -247,7 +261,7 @@ def _subjects(words: _Words, place: int, known: Known) -> list[str]:
 
 
 def _is_file(word: str, known: Known) -> bool:
-    return _FILE.fullmatch(word) is not None or bool(word not in (",", ".") and word in known.paths)
+    return any(name == word.removeprefix("./") for name in _files(word)) or word in known.paths
 
 
 # -- done, passing, failing ---------------------------------------------------------------------
@@ -270,7 +284,7 @@ def _completions(words: _Words, known: Known, *, is_done: bool) -> Iterator[str]
             return
 
 
-def _outcomes(words: _Words, known: Known) -> Iterator[str]:
+def _outcomes(words: _Words, known: Known, *, is_claim: bool) -> Iterator[str]:
     for place, word in enumerate(words.plain):
         behind = words.plain[place + 1] if place + 1 < len(words.plain) else ""
         if word not in _PASS and word not in _FAIL:
@@ -285,17 +299,17 @@ def _outcomes(words: _Words, known: Known) -> Iterator[str]:
         if not tests and not any(other in _TESTISH for other in words.plain):
             continue
         is_pass = is_over or word in _PASS
-        fault = _passing(words, word, tests, known) if is_pass else _failing(known)
+        fault = _passing(words, word, tests, known, is_claim=is_claim) if is_pass else _failing(known)
         if fault:
             yield fault
             return
 
 
-def _passing(words: _Words, verb: str, tests: Sequence[str], known: Known) -> str:
+def _passing(words: _Words, verb: str, tests: Sequence[str], known: Known, *, is_claim: bool) -> str:
     evidence = known.evidence
     last = evidence.last_validation
     is_past = any(word in _PAST for word in words.plain)
-    if last is None or last.outcome is None:
+    if last is None or (last.outcome is None and is_claim):
         return "it says that tests pass, and no validation with a known outcome was seen"
     if tests:
         failing = [*last.failing, *(said.text for said in evidence.open_failures)]

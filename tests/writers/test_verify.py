@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handoff.evidence import LastValidation, Said
+from handoff.adapters import convert
+from handoff.errors import RecordError
+from handoff.evidence import LastValidation, Said, gather_evidence
+from handoff.framing import Record, SourceFile
+from handoff.trajectory import Trajectory
 from handoff.writers.claims import Claim
+from handoff.writers.phrasing import line
 from handoff.writers.verify import Known, find_contradictions, find_faults
 from tests.writers.records import FAILED, PASSED, STALE, record
 
@@ -90,6 +100,9 @@ def test_a_planted_contradiction_is_caught(text: str, last: LastValidation | Non
         ("Run python repro.py again; read README.md.", PASSED, "to_do"),
         ("Version 1.2.3 and e.g. read/write or and/or are no files.", PASSED, "risks"),
         ("Use a fixed page size.", FAILED, "key_decisions"),
+        ("Pages are created in src/cache.py and test_pager.py.", PASSED, "key_decisions"),
+        ("A later step has to verify that the loss of the last page has been fixed.", FAILED, "to_do"),
+        ("I wrote it like a Vue.js application.", PASSED, "key_decisions"),
     ],
 )
 def test_a_true_sentence_is_left_alone(text: str, last: LastValidation | None, section: str) -> None:
@@ -115,7 +128,9 @@ def test_a_failure_that_is_still_open_is_known() -> None:
 
 
 def test_what_only_a_fuller_record_knows_is_no_contradiction() -> None:
-    """The writer of a compaction saw the trace: names and citations are not asked of it."""
+    """The writer of a compaction saw the trace: names, citations and unknown outcomes are not held against it."""
+    assert find_contradictions("All tests pass.", Known(record(UNKNOWN))) == ()
+    assert find_contradictions("All tests pass.", Known(record(None))) != ()
     known = Known(record(FAILED))
     assert find_contradictions("See src/ghost.py. It may help.", known) == ()
     assert find_contradictions("Done: see src/ghost.py. All tests pass!", known) != ()
@@ -147,3 +162,26 @@ def test_long_hostile_texts_are_judged_in_linear_time() -> None:
         known = Known(record(task=text))
         assert known.has_file("src/pager.py")
         find_contradictions(text[:5_000], known)
+
+
+def real_runs(corpus: Path) -> Iterator[Trajectory]:
+    for folder in ("claude_code", "mini_swe_agent_v2"):
+        for path in sorted((corpus / folder).rglob("*.json*")):
+            for item in SourceFile(path):
+                with suppress(RecordError):
+                    yield from convert(item) if isinstance(item, Record) else ()
+
+
+def test_what_real_agents_say_of_their_work_is_seldom_refused(corpus: Path) -> None:
+    """Sentences of recorded runs against their own evidence: nearly all are left alone."""
+    sentences = refused = 0
+    for run in real_runs(corpus):
+        h = len(run.steps) - 1
+        if h < 3:
+            continue
+        known = Known(gather_evidence(run, h, None))
+        for sentence in re.split(r"(?<=[.!?])\s+|\n+", f"{run.steps[h - 1].text}\n{run.steps[h].text}"):
+            sentences += len(sentence) > 12
+            refused += bool(find_contradictions(line(sentence), known))
+    assert sentences > 200
+    assert refused / sentences < 0.02
