@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from handoff.project import Project, Settings
 from handoff.trajectory import Action, Message, Observation, Step, Trajectory
 from handoff.views import VIEWS, parse_view, render_view, view_row
 from handoff.views.interfaces import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def bash(command: str, output: str, exit_code: int = 0) -> Step:
@@ -94,6 +97,19 @@ def test_whatever_is_taken_has_one_name(name: str) -> None:
     except InputError:
         return
     assert parse_view(found.name) == found
+
+
+def test_the_committed_suite_knows_every_view() -> None:
+    """``great_expectations/expectations/view_renderings.json`` refuses a name that is none."""
+    suite = json.loads((ROOT / "great_expectations" / "expectations" / "view_renderings.json").read_text())
+    (regex,) = (
+        e["kwargs"]["regex"]
+        for e in suite["expectations"]
+        if e["kwargs"].get("column") == "view" and "regex" in e["kwargs"]
+    )
+    names = [*(kind for kind in KINDS if kind != "window"), "window:1", "window:4095"]
+    assert [name for name in names if not re.match(regex, name)] == []
+    assert not any(re.match(regex, name) for name in ("window", "window:0", "drop", "all"))
 
 
 def test_the_settings_take_further_views_and_say_what_is_none(tmp_path) -> None:  # type: ignore[no-untyped-def]
