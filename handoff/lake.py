@@ -320,14 +320,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         tokenizer=pa.string(),
         text_sha256=pa.string(),
         written=pa.string(),  # stored only when a model wrote it; rule-written text is rendered on read
-        # Of views that a model wrote: what the endpoint counted, and what became of its claims (docs/science.md §3).
-        writing_prompt_tokens=pa.int64(),
-        writing_completion_tokens=pa.int64(),
-        writing_dollars=pa.float64(),
-        attempts=pa.int32(),  # answers that were read
-        claims=pa.int32(),
-        rejected_claims=pa.int32(),  # dropped
-        contradicted_claims=pa.int32(),  # sentences of a compaction that the record contradicts, and that stay
+        writing=pa.string(),  # JSON (views/written.py); null for rules. One column, since empty ones cost too
         reason=pa.string(),  # why there is no text
     ),
     # One disturbed point. Partition: round, shard.
@@ -755,7 +748,7 @@ def _storage(table: str) -> dict[str, Any]:
     options: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
     if encodings := _ENCODINGS.get(table):
         options["column_encoding"] = encodings
-        options["use_dictionary"] = [name for name in SCHEMAS[table].names if name not in encodings]
+        options["use_dictionary"] = ["view", "author", "writing_tokens", "tokenizer"]  # of a null column it costs space
         options["write_statistics"] = [name for name in encodings if name.endswith("_id")]  # what look-ups filter by
     return options
 

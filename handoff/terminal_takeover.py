@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from handoff.takeover import read_transcript
 from handoff.terminal import line, out, print_pairs, table
+from handoff.views.written import read_writing
 
 if TYPE_CHECKING:
     from handoff.adversary.search import Confirmation
@@ -88,22 +89,22 @@ def _confirmed(again: Confirmation, n: int) -> str:
 
 def print_writing(row: Mapping[str, Any]) -> None:
     """What a model's writing of one view took, and what became of its claims; a row of ``view_renderings``."""
-    counted = (row["writing_prompt_tokens"], row["writing_completion_tokens"])
-    if row["claims"] is None:
-        claims = f"not verified; {row['contradicted_claims']} sentences contradict the recording"
+    writing = read_writing(row)
+    assert writing is not None, "rules wrote it"
+    counted = (writing.prompt_tokens, writing.completion_tokens)
+    if writing.claims is None:
+        claims = f"not verified; {writing.contradicted_claims} sentences contradict the recording"
     else:
-        claims = (
-            f"{row['claims']}, of which {row['rejected_claims']} are left out: the recording does not bear them out"
-        )
+        claims = f"{writing.claims}; left out, since the recording does not bear them out: {writing.rejected_claims}"
     pairs = [
         ("view, author", f"{row['view']}, {row['author']}"),
-        ("answers", str(row["attempts"])),
+        ("answers", str(writing.attempts)),
         ("claims", claims),
         ("writing tokens", f"{row['writing_tokens']} ({row['tokenizer']})"),
         (
             "as the endpoint counts",
             "it did not say" if None in counted else f"{counted[0]} prompt, {counted[1]} completion",
         ),
-        ("cost", "unknown" if row["writing_dollars"] is None else f"${row['writing_dollars']:.4f}"),
+        ("cost", "unknown" if writing.dollars is None else f"${writing.dollars:.4f}"),
     ]
     print_pairs("", pairs)

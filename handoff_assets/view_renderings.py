@@ -17,7 +17,7 @@ LENGTHS = Summary(
     sql="""
         SELECT view, author, count(*) AS views, median(tokens) AS tokens, max(tokens) AS longest,
                any_value(tokenizer) AS tokenizer,
-               sum(writing_tokens) AS writing_tokens, sum(rejected_claims) AS rejected_claims,
+               sum(writing_tokens) AS writing_tokens, sum((writing->>'rejected_claims')::INT) AS rejected_claims,
                count(*) FILTER (WHERE tokens IS NULL) AS without_text
         FROM rows GROUP BY view, author ORDER BY view, author NULLS FIRST
     """,

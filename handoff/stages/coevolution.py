@@ -320,7 +320,7 @@ def _handoffs(project: Project) -> Iterator[Handoff]:
         point = min(fitting, key=lambda p: p["point_id"])
         shown.add(point["point_id"])
         rows = project.lake.rows(
-            "view_renderings", ["view", "tokens", "attempts"], pc.field("point_id") == point["point_id"]
+            "view_renderings", ["view", "tokens", "writing"], pc.field("point_id") == point["point_id"]
         )
         tokens = {row["view"]: row["tokens"] for row in rows if is_by_rule(row)}
         with Handoffs(project, point["shard"]) as handoffs:

@@ -184,7 +184,7 @@ def _to_write(project: Project, points: Sequence[Mapping[str, Any]]) -> frozense
 
 def is_by_rule(row: Mapping[str, Any]) -> bool:
     """Whether a row of ``view_renderings`` tells of a view that rules rendered, or that the recording holds."""
-    return row["attempts"] is None
+    return row["writing"] is None
 
 
 def view_ids(rows: Iterable[Mapping[str, Any]], *, by_rule: bool = True) -> dict[tuple[str, str], str]:
@@ -333,9 +333,7 @@ class Handoffs:
             return None
         if not self._has_read:
             self._has_read = True
-            rows = self._project.lake.rows(
-                "view_renderings", where=pc.is_valid(pc.field("attempts")), shard=self._shard
-            )
+            rows = self._project.lake.rows("view_renderings", where=pc.is_valid(pc.field("writing")), shard=self._shard)
             self._by_models.update((row["view_id"], row) for row in rows)
         return self._by_models.get(view_id)
 

@@ -66,18 +66,6 @@ ALL_VIEWS = (*VIEWS, RECORDED)
 RULES = "extractive"
 """The author of a summary or note that rules wrote."""
 
-_OF_WRITERS = (
-    "writing_prompt_tokens",
-    "writing_completion_tokens",
-    "writing_dollars",
-    "attempts",
-    "claims",
-    "rejected_claims",
-    "contradicted_claims",
-    "reason",
-)
-"""Columns of a view that a model wrote."""
-
 _PREAMBLE = (
     "You are taking over a software task that {somebody} began. The repository is in the state in which {they} left "
     "it: {their} changes are uncommitted in the work tree. What you are told about {their} work, if anything, comes "
@@ -183,7 +171,7 @@ def view_row(
         "tokenizer": TOKENIZER,
         "text_sha256": digest if by_model else None,
         "written": text if by_model else None,
-        **dict.fromkeys(_OF_WRITERS),
+        "writing": None,
         "reason": reason or None,
     }
 

@@ -5,6 +5,7 @@ Nothing here knows a project: the ledger of answers is opened by the caller (``s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from handoff.endpoints import Client
 from handoff.errors import InputError
 from handoff.evidence import Evidence
+from handoff.identity import canonical_json
 from handoff.trajectory import Trajectory
 from handoff.views import compaction, parse_view, structured, summary, trace, view_row
 from handoff.writers.model import Opened, Written, write_compaction, write_from_evidence
@@ -45,19 +47,38 @@ def write_view(
     return msgspec.structs.replace(written, text=text)
 
 
+class Writing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model's writing of one view took: the column ``writing``, as JSON."""
+
+    attempts: int
+    """Answers that were read."""
+    claims: int | None
+    """Of the last answer that could be read. ``None``: a compaction, or none could be read."""
+    rejected_claims: int | None
+    """Those of them that were dropped."""
+    contradicted_claims: int
+    """Sentences of a compaction that the record contradicts, and that stand in the text."""
+    prompt_tokens: int | None
+    """As the endpoint counted; ``None``: it did not say at some call."""
+    completion_tokens: int | None
+    dollars: float | None
+    """``None``: no prices, or no usage."""
+
+
 def written_row(point_id: str, view: str, written: Written) -> dict[str, Any]:
     """The row of ``view_renderings`` of a view that a model wrote, or could not write."""
     row = view_row(
-        point_id, parse_view(view).name, written.text, author=written.author, writing_tokens=written.writing_tokens
+        point_id,
+        parse_view(view).name,
+        written.text,
+        author=written.author,
+        writing_tokens=written.writing_tokens,
+        reason=written.reason,
     )
-    row.update(
-        writing_prompt_tokens=written.prompt_tokens,
-        writing_completion_tokens=written.completion_tokens,
-        writing_dollars=written.dollars,
-        attempts=written.attempts,
-        claims=written.claims,
-        rejected_claims=written.rejected_claims,
-        contradicted_claims=written.contradicted_claims,
-        reason=written.reason or None,
-    )
-    return row
+    writing = Writing(**{name: getattr(written, name) for name in Writing.__struct_fields__})
+    return {**row, "writing": canonical_json(writing).decode()}
+
+
+def read_writing(row: Mapping[str, Any]) -> Writing | None:
+    """The writing of a row of ``view_renderings``; ``None``: rules rendered the view, or the recording holds it."""
+    return None if row["writing"] is None else msgspec.json.decode(row["writing"], type=Writing)

@@ -26,6 +26,7 @@ from handoff.stages.one_takeover import one_takeover
 from handoff.stages.quality import quality_signals
 from handoff.stages.takeovers import plan
 from handoff.views import VIEWS
+from handoff.views.written import read_writing
 from tests.stages.test_explained import World, chat
 
 CLAIM = "The pager may lose a page."
@@ -85,8 +86,10 @@ def test_a_writer_s_rows_stand_beside_those_of_the_rules(world: World) -> None:
         assert len({row["point_id"] for row in written}) == 1 and asked == 3
         assert {row["author"] for row in written} == {"stub-1"}
         assert all(CLAIM[:-1] in row["written"] for row in written[:2]) and "\x1b" not in written[2]["written"]
-        assert written[2]["contradicted_claims"] == 1 and written[2]["claims"] is None
-        assert all(row["writing_tokens"] > 0 and row["writing_prompt_tokens"] > 0 for row in written)
+        took = [read_writing(row) for row in written]
+        assert took[2] and took[2].contradicted_claims == 1 and took[2].claims is None
+        assert all(row["writing_tokens"] > 0 for row in written)
+        assert all(each and each.prompt_tokens and each.attempts == 1 for each in took)
         assert len({row["view_id"] for row in rows}) == len(rows)
         digest = project.lake.digest("view_renderings", shard="a")
         project.lake.path("view_renderings", shard="a").unlink()
