@@ -409,7 +409,10 @@ def takeover(
         raise typer.Exit(2)
 
 
-@app.command(epilog="Example: [bold]handoff worst-point t_0c9d… --successor E --budget 120 --plot worst.svg[/bold]")
+@app.command(
+    "worst-point",
+    epilog="Example: [bold]handoff worst-point t_0c9d… --successor E --budget 120 --plot worst.svg[/bold]",
+)
 def worst_point(
     run: Annotated[str, typer.Argument(help="A trajectory id, or the beginning of one.")],
     successor: Annotated[

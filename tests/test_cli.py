@@ -15,7 +15,19 @@ from handoff.lake import Lake
 from handoff.report.tables import VIEWS
 from tests.states.histories import Made, make
 
-COMMANDS = ("demo", "dev", "ingest", "inspect", "states", "view", "takeover", "audit", "report", "doctor")
+COMMANDS = (
+    "demo",
+    "dev",
+    "ingest",
+    "inspect",
+    "states",
+    "view",
+    "takeover",
+    "worst-point",
+    "audit",
+    "report",
+    "doctor",
+)
 
 
 def row(number: int = 1, **fields: Any) -> dict[str, Any]:
