@@ -22,6 +22,8 @@ MOST_CLAIMS = {"summary": 40, "structured": 10}
 """Claims of one list that are taken."""
 MOST_WORDS = {"summary": 60, "structured": 40}
 """Words of one claim. A longer one is rejected, not cut: half a sentence may say the opposite."""
+LONGEST_CLAIM = 600
+"""Characters of one claim."""
 LONGEST_SUMMARY = 500
 """Words."""
 

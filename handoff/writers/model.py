@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ from handoff.secrets import Redactor
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.writers import asking
 from handoff.writers.asking import Compaction
-from handoff.writers.claims import LONGEST_SUMMARY, Claim, Form, Unreadable, read_claims, schema_of
+from handoff.writers.claims import LONGEST_SUMMARY, MOST_CLAIMS, Claim, Form, Unreadable, read_claims, schema_of
 from handoff.writers.phrasing import line, note_of, prose_of, whole
 from handoff.writers.verify import Known, find_contradictions, find_faults
 
@@ -232,9 +233,13 @@ def _judged(form: Form, claims: tuple[Claim, ...], known: Known) -> tuple[list[C
     sound: list[Claim] = []
     wrong: list[tuple[str, str]] = []
     words = 0
+    listed: Counter[str] = Counter()
     for claim in claims:
         faults = find_faults(form, claim, known)
         words += len(claim.text.split())
+        listed[claim.section] += 1
+        if listed[claim.section] > MOST_CLAIMS[form]:
+            faults = (*faults, f"its list has more than {MOST_CLAIMS[form]} entries")
         if not faults and form == "summary" and words > LONGEST_SUMMARY:
             faults = (f"the summary has more than {LONGEST_SUMMARY} words here",)
         wrong += [(claim.text, fault) for fault in faults]

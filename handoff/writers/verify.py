@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handoff.evidence import Evidence
-from handoff.writers.claims import MOST_WORDS, Claim, Form
+from handoff.writers.claims import LONGEST_CLAIM, MOST_WORDS, Claim, Form
 
 _SUFFIXES = (
     "py pyi pyx js jsx ts tsx mjs cjs go rs java c h cc cpp hpp cxx rb php cs kt swift scala sh bash toml cfg ini yaml "
@@ -118,6 +118,8 @@ def find_faults(form: Form, claim: Claim, known: Known) -> tuple[str, ...]:
         found.append(f"it cites step {wrong[0]}, and the steps are 1 to {h}")
     if len(claim.text.split()) > MOST_WORDS[form]:
         found.append(f"it has more than {MOST_WORDS[form]} words")
+    elif len(claim.text) > LONGEST_CLAIM:
+        found.append(f"it has more than {LONGEST_CLAIM} characters")
     found += [f"{name[:120]} is not in the record" for name in dict.fromkeys(_unknown(claim.text, known))]
     found += find_contradictions(claim.text, known, section=claim.section)
     return tuple(found)

@@ -262,7 +262,7 @@ def test_killed_while_views_are_written_nothing_is_paid_twice(world: World) -> N
     )
     at = FaultServer([deadly(place) for place in range(40)])
     try:
-        text = 'writer = "stub"\npoints_per_run = 3\nviews = ["compact_pre", "compact_suf"]'
+        text = 'writer = "stub"\npoints_per_run = 2\nviews = ["compact_pre"]'
         project = settings_for(world, at.url, text, concurrency=1)
         for _ in range(20):
             running.append(subprocess.Popen([sys.executable, "-c", program, str(project.root)]))

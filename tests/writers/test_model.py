@@ -276,6 +276,15 @@ def test_a_summary_that_is_too_long_is_cut_at_a_sentence(tmp_path: Path) -> None
     assert (written.claims, written.rejected_claims) == (12, 4)
 
 
+def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
+    many = note(risks=[claim(f"Risk number {n}.") for n in range(3_000)])
+    written = write(tmp_path, Scripted([many, many]))
+    assert (written.claims, written.rejected_claims) == (3_000, 2_990)
+    one = note(risks=[claim("x" * 5_000), claim("It may mislead.")])
+    written = write(tmp_path / "2", Scripted([one, one]))
+    assert written.rejected_claims == 1 and written.text and "xxx" not in written.text
+
+
 # -- a hostile answer ---------------------------------------------------------------------------
 
 HOSTILE = [

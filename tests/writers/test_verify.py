@@ -17,6 +17,7 @@ from handoff.evidence import LastValidation, Said, gather_evidence
 from handoff.framing import Record, SourceFile
 from handoff.trajectory import Trajectory
 from handoff.writers.claims import Claim
+from handoff.writers.extractive import write_structured
 from handoff.writers.phrasing import line
 from handoff.writers.verify import Known, find_contradictions, find_faults
 from tests.writers.records import FAILED, PASSED, STALE, record
@@ -170,6 +171,24 @@ def real_runs(corpus: Path) -> Iterator[Trajectory]:
             for item in SourceFile(path):
                 with suppress(RecordError):
                     yield from convert(item) if isinstance(item, Record) else ()
+
+
+def test_what_rules_write_of_real_runs_is_never_refused(corpus: Path) -> None:
+    """True by construction: every claim of the extractive note, but for sentences that it quotes."""
+    claims = 0
+    for run in real_runs(corpus):
+        for h in {len(run.steps) // 2, len(run.steps) - 1} - {0}:
+            evidence = gather_evidence(run, h, None)
+            known = Known(evidence)
+            for part in write_structured(evidence).split("\n## ")[:-1]:
+                section = part.partition("\n")[0].removeprefix("## ").lower().replace(" ", "_")
+                for text in re.findall(r"^- (?!NONE OBSERVED|UNKNOWN|Stated intention)(.*) \[step", part, re.M):
+                    if section == "key_decisions":
+                        continue
+                    claims += 1
+                    claim = Claim(section=section, text=text, steps=(1,))
+                    assert find_faults("structured", claim, known) == (), (text, evidence.last_validation)
+    assert claims > 50
 
 
 def test_what_real_agents_say_of_their_work_is_seldom_refused(corpus: Path) -> None:
