@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey, Definitions, MultiPartitionsDefinition
 
+from handoff.endpoints import Endpoint
+from handoff.errors import InputError
 from handoff.lake import SCHEMAS
+from handoff.project import Settings
 from handoff.stages import CODE_VERSIONS
 from handoff_assets.checks import BESIDE, BLOCKING, KEYS
 from handoff_assets.columns import DESCRIPTIONS
@@ -17,6 +20,7 @@ from handoff_assets.definitions import assemble
 from handoff_assets.driver import STAGES
 from handoff_assets.lineage import COLUMN_LINEAGE
 from handoff_assets.partitions import BY_ROUND_AND_SHARD, BY_SHARD, BY_STUDY, WHOLE
+from resources.writer import WriterResource
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -126,3 +130,12 @@ def test_every_table_has_a_check_and_those_that_guard_training_data_block(defs: 
     assert {name for name, node in keys.items() if node.blocking} == BLOCKING
     assert {"takeover_runs", "diagnostics", "robustness", "curated_training_set"} <= BLOCKING
     assert all("\n- " in str(node.description) for node in keys.values())
+
+
+def test_a_writer_that_is_set_goes_before_that_of_the_file() -> None:
+    """And has to be described there; one left empty changes nothing."""
+    own = Settings(successors={name: Endpoint(base_url="http://h/v1", model=name) for name in ("a", "b")}, writer="a")
+    assert WriterResource().over(own) == own
+    assert WriterResource(writer="b").over(own).writer == "b"
+    with pytest.raises(InputError, match="writer names 'c'"):
+        WriterResource(writer="c").over(own)
