@@ -1,7 +1,16 @@
 """Writers: who phrases what the predecessor knew.
 
-``extractive.py`` writes by rule and costs no tokens. A writer sees an evidence record (``evidence.py``) and
-nothing else, so it cannot leak what the predecessor did not observe.
+::
+
+    extractive.py  by rule; costs no tokens
+    model.py       a model on an endpoint, whose claims are verified
+    asking.py      what it is asked
+    claims.py      its answer as claims
+    verify.py      claims held against the evidence record
+    phrasing.py    its words made safe, in the form of the rules
+
+A writer of summaries and notes sees an evidence record (``evidence.py``) and nothing else, so it cannot leak what the
+predecessor did not observe; one of compactions sees the trace up to h.
 """
 
 from __future__ import annotations
