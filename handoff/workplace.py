@@ -35,12 +35,15 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Of docker: what has the task's programs."""
     programs: tuple[str, ...] = ()
     """Of bubblewrap: folders of this machine that are shown read-only."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Variables of every shell, by name."""
 
     @property
     def digest(self) -> str:
         """What tells these surroundings from others; empty for the plain ones."""
-        plain = self.sandbox == "bubblewrap" and not self.programs
-        return "" if plain else identify("i", self.sandbox, self.image or "", *self.programs)
+        plain = self.sandbox == "bubblewrap" and not self.programs and not self.env
+        variables = [f"{name}={value}" for name, value in self.env]
+        return "" if plain else identify("i", self.sandbox, self.image or "", *self.programs, "", *variables)
 
     def open(
         self,
@@ -63,7 +66,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             limits=limits,
             read_only=[*shown_folders(self.programs), *read_only],
             mounts=mounts,
-            env=env,
+            env={**dict(self.env), **(env or {})},
             image=self.image,
         )
 

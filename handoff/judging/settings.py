@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -32,16 +33,32 @@ class TestRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Folders of this machine that are shown read-only, such as a virtual environment; their ``bin`` comes first on
     the path. Only in bubblewrap."""
     image: str | None = None
-    """A docker image with the task's programs, where an instance names none."""
+    """A docker image with the task's programs, where an instance names none. ``{id}`` stands for the instance's id in
+    lower case, ``{id:_1776_}`` for the same with that in place of each ``__``."""
+    env: dict[str, str] = {}
+    """Variables of every shell there, such as a ``PATH`` that begins with an environment's programs. An agent sees
+    them: nothing secret belongs here."""
 
     def __post_init__(self) -> None:
         for place in self.programs:
             if not Path(place).is_absolute():
                 raise InputError(f"programs: {place!r} is no absolute path; write it from the root")
-        if self.image is not None and not is_image(self.image):
+        if self.image is not None and not is_image(_ID.sub("x", self.image)):
             raise InputError(f"image: {self.image!r} is no name of a docker image")
+        for name, value in self.env.items():
+            if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.A) is None or "\0" in value:
+                raise InputError(f"env: {name!r} cannot be a variable")
+
+    def image_of(self, instance_id: str | None) -> str | None:
+        """The image of one task; ``None`` where there is none, or the id makes no name."""
+        if self.image is None:
+            return None
+        id_ = (instance_id or "").lower()
+        name = _ID.sub(lambda found: id_.replace("__", found[1]) if found[1] else id_, self.image)
+        return name if is_image(name) else None
 
 
+_ID = re.compile(r"\{id(?::([A-Za-z0-9_]{1,20}))?\}")
 NO_RULE = TestRule()
 
 

@@ -285,7 +285,7 @@ class Handoffs:
         """Where commands run at a point of a real repository."""
         if self._images is None:
             self._images = images_by_task(self._project, self._shard)
-        return surroundings_of(self._project, point["repo"], self._images.get(point["task_id"] or ""))
+        return surroundings_of(self._project, point["repo"], point["task_id"], self._images)
 
     def evidence(self, point: Mapping[str, Any]) -> Evidence:
         """The evidence record at a point."""

@@ -62,7 +62,7 @@ class Judges:
 
     def surroundings(self, repo: str, task_id: str | None) -> Surroundings:
         """Where commands of a task run."""
-        return surroundings_of(self._project, repo, self._tasks.images.get(task_id or ""))
+        return surroundings_of(self._project, repo, task_id, self._tasks.images)
 
     def judge(self, repo: str, base_commit: str, task_id: str | None, tree: str) -> Judgement:
         """The verdict of a task's tests on a state."""
@@ -105,12 +105,14 @@ class Judges:
         return self._benches[key]
 
 
-def surroundings_of(project: Project, repo: str, image: str | None) -> Surroundings:
-    """Where commands of a real repository run here. ``image``: what its instance names."""
+def surroundings_of(project: Project, repo: str, task_id: str | None, images: Mapping[str, str]) -> Surroundings:
+    """Where commands of a real repository run here. ``images``: those that instances name."""
     rule = rule_for(project.settings.tests, repo)
+    env = tuple(sorted(rule.env.items()))
     if project.settings.sandbox == "docker":
-        return Surroundings(sandbox="docker", image=image or rule.image)
-    return Surroundings(programs=rule.programs)  # `host` is for the embedded world's code alone
+        image = images.get(task_id or "") or rule.image_of(task_id)
+        return Surroundings(sandbox="docker", image=image, env=env)
+    return Surroundings(programs=rule.programs, env=env)  # `host` is for the embedded world's code alone
 
 
 State: TypeAlias = tuple[str, str, str | None, str]

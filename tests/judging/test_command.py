@@ -43,10 +43,25 @@ def test_a_repository_has_its_own_rule_before_its_owners_and_that_of_all() -> No
     assert rule_for({}, "o/x") == NO_RULE
 
 
-@pytest.mark.parametrize("fields", [{"programs": ("venv",)}, {"image": "--privileged"}])
+@pytest.mark.parametrize("fields", [{"programs": ("venv",)}, {"image": "--privileged"}, {"env": {"A=B": "x"}}])
 def test_settings_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(InputError):
         TestRule(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("swebench/sweb.eval.x86_64.{id:_1776_}:latest", "swebench/sweb.eval.x86_64.acme_1776_pager-1:latest"),
+        ("o/{id}:1", "o/acme__pager-1:1"),
+        ("o/plain:1", "o/plain:1"),
+        (None, None),
+    ],
+)
+def test_an_image_may_be_named_after_its_task(image: str | None, name: str | None) -> None:
+    rule = TestRule(image=image)
+    assert rule.image_of("Acme__pager-1") == name
+    assert rule.image_of("--privileged -v /:/x") in (None, image)
 
 
 def test_a_package_that_is_added_is_noticed(tmp_path: Path) -> None:
