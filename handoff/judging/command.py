@@ -17,7 +17,8 @@ def command_of(answer: Answer, rule: TestRule) -> str | None:
     """The line; ``None`` when nobody says how, and the names of the tests do not tell."""
     template = rule.command or answer.command
     if not template:
-        if not all(".py::" in name for name in answer.fail_to_pass) or not answer.fail_to_pass:
+        names = (*answer.fail_to_pass, *answer.pass_to_pass)
+        if not names or not all(".py::" in name for name in names):
             return None
         template = PYTEST
     files = test_files(answer)

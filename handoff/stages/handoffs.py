@@ -19,7 +19,7 @@ from handoff.kata.record import EXPERT
 from handoff.lake import Written
 from handoff.points import find_handoff_points, state_class
 from handoff.project import Project
-from handoff.stages import inputs_of, is_executable, is_real
+from handoff.stages import inputs_of, is_embedded, is_executable, is_real
 from handoff.stages.choosing import choose_points
 from handoff.stages.judges import images_by_task, judge_states, judging_version, surroundings_of
 from handoff.stages.writing import Commission, write_all, write_one, writer_of
@@ -57,7 +57,7 @@ def injected_handoffs(project: Project, shard: str) -> Written:
         base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
         row["state_class"] = state_class(base=base, now=now)
     if tested_by:
-        _classify(project, shard, [row for row in rows if is_real(row)])
+        _classify(project, shard, [row for row in rows if row["repo"] and not is_embedded(row["repo"])])
     return project.lake.write("injected_handoffs", rows, inputs=inputs, shard=shard)
 
 
@@ -112,6 +112,9 @@ def _run_tests(project: Project, states: Sequence[State]) -> dict[State, tuple[i
 
 def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]]) -> None:
     """Fill in the class of states of real repositories, each distinct one tested once by its task's own tests."""
+    for row in rows:
+        row["state_class_reason"] = None if is_real(row) else "not all of the state follows from the recording"
+    rows = [row for row in rows if is_real(row)]
     states = [(row["repo"], row["base_commit"], row["task_id"], row["tree"]) for row in rows]
     distinct = list(dict.fromkeys(states))
     found = dict(zip(distinct, judge_states(project, shard, distinct), strict=True))
