@@ -135,8 +135,7 @@ class Workplace:
         return self._surroundings.open(self._work.path, limits, read_only=read_only, mounts=mounts, env=env)
 
     def verdict(self) -> Verdict:
-        """Unknown here: see above. The shell ends with all that runs in it, so that the tree stays as it is."""
-        self._end_shell()
+        """Unknown here: see above."""
         return Verdict(solved=None)
 
     def close(self) -> None:

@@ -79,14 +79,15 @@ class Bench:
             return f"nobody says how the task's tests are run: write {place} with a command in handoff.toml"
         return ""
 
-    def judge(self, tree: str) -> Judgement:
-        """The verdict on a state. ``SandboxError`` when the sandbox cannot be had; everything else is a reason."""
+    def judge(self, tree: str | None) -> Judgement:
+        """The verdict on a state; ``None``: what was left is none, and no test passes on it. ``SandboxError`` when the
+        sandbox cannot be had; everything else is a reason."""
         if self.missing:
             return Judgement(verdict=Verdict(solved=None), reason=self.missing)
         fitness, seconds = self._fit()
         if not fitness.begins and not fitness.stays:
             return Judgement(verdict=Verdict(solved=None), reason=f"the environment is unfit: {fitness.reason}")
-        run = self._tested(tree)
+        run = Run(problem="what was left is no state") if tree is None else self._tested(tree)
         if run.is_late and seconds > self._timeout_s / 2:
             reason = f"the tests were stopped, and took {seconds:.0f} s where nothing is wrong; set a longer timeout_s"
             return Judgement(verdict=Verdict(solved=None), reason=reason)

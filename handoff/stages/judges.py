@@ -64,8 +64,8 @@ class Judges:
         """Where commands of a task run."""
         return surroundings_of(self._project, repo, task_id, self._tasks.images)
 
-    def judge(self, repo: str, base_commit: str, task_id: str | None, tree: str) -> Judgement:
-        """The verdict of a task's tests on a state."""
+    def judge(self, repo: str, base_commit: str, task_id: str | None, tree: str | None) -> Judgement:
+        """The verdict of a task's tests on a state; ``None``: what was left is none."""
         bench = self._bench(repo, base_commit, task_id)
         return Judgement(verdict=Verdict(solved=None), reason=UNKNOWN_TASK) if bench is None else bench.judge(tree)
 
@@ -73,11 +73,9 @@ class Judges:
         self, takeover: Takeover, repo: str, base_commit: str, task_id: str | None, tree: str
     ) -> dict[str, Any]:
         """The columns of ``takeover_runs`` that a judge fills. ``tree``: where the run began."""
-        bench = self._bench(repo, base_commit, task_id)
-        if takeover.final_tree is None:  # no test passes on what cannot be laid out
-            return {"solved": None if bench is None else False, "destroyed_fixes": None}
-        judged = self.judge(repo, base_commit, task_id, takeover.final_tree)
-        destroyed = None if bench is None else bench.destroyed(tree, takeover.final_tree).value
+        final, bench = takeover.final_tree, self._bench(repo, base_commit, task_id)
+        judged = self.judge(repo, base_commit, task_id, final)
+        destroyed = None if bench is None or final is None else bench.destroyed(tree, final).value
         said = f"not judged: {judged.reason}" if judged.verdict.solved is None else judged.reason
         return {
             "solved": judged.verdict.solved,

@@ -66,7 +66,7 @@ def tasks_of(project: Project, study: TaxStudy) -> list[TaskAt]:
                 if not place or not is_wanted:
                     continue
                 repo, task_id = place["repo"], task_of(head)
-                where = "" if is_embedded(repo) else surroundings_of(project, repo, images.get(task_id)).digest
+                where = "" if is_embedded(repo) else surroundings_of(project, repo, task_id, images).digest
                 at = Place(task_id, repo, place["base_commit"], shard, where)
                 tree = states.repository(at.repo).tree_of(at.base_commit)
                 found.setdefault(at.task_id, TaskAt(at, tree, head["task"], head["tools"] or "[]"))

@@ -68,6 +68,7 @@ def test_a_partial_clone_is_judged(tmp_path: Path, source: tuple[Path, list[str]
         assert (bench.judge(base).verdict.solved, bench.judge(base).state) == (False, "needs_completion")
         mended = repository.write_tree(base, {"x.py": b"VALUE = 2\n"})
         assert bench.judge(mended).verdict.solved is True
+        assert bench.judge(None).verdict.solved is False and bench.judge(None).state == "invalid"
         exact = repository.write_tree(base, {"x.py": b"VALUE = 1\n"})
         assert bench.destroyed(exact, base).value == 1
         assert bench.destroyed(base, mended).value == 0
