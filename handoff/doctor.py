@@ -19,6 +19,7 @@ from handoff.git import worktree
 from handoff.git.survey import Mirror, survey
 from handoff.project import Project
 from handoff.successors.settings import Command
+from handoff.sandbox.engine import engine
 from handoff.tokens import TOKENIZER, count_tokens
 
 GIT_MINIMUM = (2, 30)
@@ -156,4 +157,6 @@ def _command(name: str, command: Command) -> Finding:
 def _docker(reason: str | None) -> Finding:
     if reason is not None:
         return Finding(what="sandbox docker", state="off", detail=f"{reason}; needed only for images of real tasks")
-    return Finding(what="sandbox docker", state="ok", detail="an engine answers; images of real tasks can be used")
+    remark = engine().remark
+    detail = remark or "an engine answers; images of real tasks can be used"
+    return Finding(what="sandbox docker", state="limited" if remark else "ok", detail=detail)

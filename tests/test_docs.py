@@ -27,6 +27,7 @@ PAGES = [
     "docs/formats.md",
     "docs/endpoints.md",
     "docs/tasks.md",
+    "docs/security.md",
 ]
 
 

@@ -207,6 +207,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 def empty(folder: Path, keep: str = "") -> None:
     """Remove everything in a folder but ``keep``, links themselves and not what they point to."""
+    folder.chmod(0o755)
     for entry in folder.iterdir():
         if entry.name == keep:
             continue

@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int = 2048
     """Growth of the work folder while the sandbox is open."""
     files: int = 200_000
-    """New files and folders in the work folder while the sandbox is open."""
+    """New files and folders in the work folder while the sandbox is open, and in each place in memory."""
     cpus: float = 2.0
     """Processors, where the back end can bound them: docker. At most those that there are."""
     wall_s: float = 60.0

@@ -57,7 +57,7 @@ class Bubblewrap:
         self.root = root
         self._jail = jail(workdir, limits=limits, read_only=read_only, env=env, root=root, mounts=mounts)
         self._prologue = limits_script(limits, processes=_limits_are_per_namespace())
-        self._watch = Watch((workdir, *(m.source for m in mounts if m.is_writable)), limits, tree)
+        self._watch = Watch((workdir, *(m.source for m in mounts if m.is_writable)), limits, tree, spaces=_spaces)
         self._helpers = Helpers(self._watch, stop)
         try:
             self._shell = PersistentShell(root, limits, self._watch, self._launch, stop, self._prologue)
@@ -180,6 +180,16 @@ def jail(
     for name, value in command_environment("/tmp", bins, env or {}).items():
         argv += ["--setenv", name, value]
     return argv
+
+
+def _spaces(process: int) -> list[str]:
+    """What a jail has in memory, as this side sees it; nothing while bwrap is still making it."""
+    for child in children(process)[:1]:
+        root = f"/proc/{child}/root"
+        with contextlib.suppress(OSError):
+            if not os.path.samestat(os.stat(f"{root}/"), os.stat("/")):  # noqa: PTH116
+                return [f"{root}/tmp", f"{root}/dev/shm"]
+    return []
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ A container is removed when its shell ends, and when the process that opened it 
 the guard could not remove, such as after a crash of the machine, is found by its label at the next start.
 
 Not promised: a hole in the kernel or the engine is not covered; whoever may talk to the engine is root on the host.
+Engines before 25 let io_uring through, and some of them a virtual machine's vsock: ``handoff doctor`` says so.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class Docker:
         self._options += ["--label", self._label, "--label", f"{engine.OWNER}={engine.owner()}"]
         self._image = image
         self._prologue = f"unset {' '.join(engine.proxy_free())}; {limits_script(limits, processes=False)}"
+        self._shell: PersistentShell | None = None
+        self._is_closed = False
         self._guard = subprocess.Popen(
             ["sh", "-c", _GUARD, "sh", self._label],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -111,6 +114,7 @@ class Docker:
 
     def run(self, command: str, timeout_s: float | None = None, *, stop: threading.Event | None = None) -> Completed:
         """See ``Sandbox.run``."""
+        assert self._shell is not None
         return self._shell.run(command, timeout_s, stop)
 
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -120,18 +124,21 @@ class Docker:
 
     def close(self) -> None:
         """See ``Sandbox.close``. ``SandboxError`` when the engine would not remove a container."""
+        if self._is_closed:
+            return
         self._watch.close()
-        if hasattr(self, "_shell"):
+        if self._shell is not None:
             self._shell.close()
         self._helpers.close()
         engine.remove(*engine.containers(self._label))  # one that the engine was slow to make
         while self._given:
             give(*self._given.pop())
-        if self._guard.stdin is not None and not self._guard.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):
-                self._guard.stdin.write(b"closed\n")
-                self._guard.stdin.close()
-            self._guard.wait()
+        assert self._guard.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._guard.stdin.write(b"closed\n")
+            self._guard.stdin.close()
+        self._guard.wait()
+        self._is_closed = True
 
     def _launch(self, argv: Sequence[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
         assert not pass_fds
@@ -163,9 +170,10 @@ class Docker:
         # First the program: the engine would wait for it to take all output, and it for us.
         process.kill()
         process.wait()
-        name = self._names.pop(process.pid, None)
+        name = self._names.get(process.pid)
         if name is not None:
             engine.remove(name)
+            self._names.pop(process.pid, None)
 
 
 def container(

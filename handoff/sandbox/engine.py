@@ -24,6 +24,8 @@ LABEL = "handoff.sandbox"
 """On every container: which sandbox it belongs to."""
 OWNER = "handoff.owner"
 """On every container: the process that opened it, as ``owner`` writes it."""
+FILTERS_ALL = 25
+"""Version of the engine from which on its filter of system calls refuses io_uring and vsock."""
 _ANSWER_S = 60.0
 _IMAGE = re.compile(r"[a-zA-Z0-9][\w.:/@-]{0,254}", re.A)
 
@@ -39,11 +41,22 @@ class _Info(msgspec.Struct, frozen=True):
 class Engine(NamedTuple):
     """What matters of an engine."""
 
+    version: str
     cpus: int
     is_rootless: bool
     """Run by an ordinary user, who is root inside its containers."""
     is_remapped: bool
     """Users of containers are others outside (``userns-remap``)."""
+
+    @property
+    def remark(self) -> str:
+        """What its own filter of system calls leaves open; empty when nothing that is known."""
+        major = self.version.split(".")[0]
+        if major.isdigit() and int(major) < FILTERS_ALL:
+            return (
+                f"engine {self.version} leaves io_uring and maybe vsock open to containers; {FILTERS_ALL} closes them"
+            )
+        return ""
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -78,7 +91,12 @@ def engine() -> Engine:
     """The engine's facts. ``SandboxError`` when none answers."""
     info = _info()
     options = {option.removeprefix("name=").split(",")[0] for option in info.SecurityOptions or ()}
-    return Engine(cpus=max(1, info.NCPU), is_rootless="rootless" in options, is_remapped="userns" in options)
+    return Engine(
+        version=info.ServerVersion,
+        cpus=max(1, info.NCPU),
+        is_rootless="rootless" in options,
+        is_remapped="userns" in options,
+    )
 
 
 def _info() -> _Info:

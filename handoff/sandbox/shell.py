@@ -258,6 +258,7 @@ class PersistentShell:
             "memory": f"Stopped: more than {limits.memory_mb} MB of memory in use.",
             "processes": f"Stopped: more than {limits.processes} processes.",
             "disk": f"Stopped: the work folder grew by more than {limits.disk_mb} MB or {limits.files} files.",
+            "files": f"Stopped: more than {limits.files} temporary files.",
             "protocol": "Stopped: the command wrote to the sandbox's own channel.",
         }[reason]
         return f"[{why} A new shell starts in {self._cwd}; variables and background processes are gone.]"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handoff import folders
-from handoff.errors import InputError
+from handoff.errors import InputError, SandboxError
 from handoff.sandbox.base import Limits
 
 BUSY_S = 0.02
@@ -44,7 +44,8 @@ class Watch:
 
     ``folders``: whose growth together is bounded, the work folder first; the others lie on its disk.
     ``members``: from a process number to the processes that belong to it (``tree`` or ``Sessions``), for their sums.
-    ``holders``: the same, for files that they hold open; left out: ``members``.
+    ``holders``: the same, for files that they hold open; left out: ``members``. ``spaces``: from a process number to
+    file systems in memory whose number of files is bounded too: each file takes memory that nobody else counts.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class Watch:
         limits: Limits,
         members: Callable[[int], Iterable[int]],
         holders: Callable[[int], Iterable[int]] | None = None,
+        spaces: Callable[[int], Iterable[str]] | None = None,
     ) -> None:
         self._members = members
         self._holders = members if holders is None else holders
+        self._spaces = spaces
         self._folders = tuple(folders)
         self._limits = limits
         self._watched: list[Watched] = []
@@ -97,11 +100,15 @@ class Watch:
                 is_full = True
             with self._lock:  # held while stopping, so that nobody reaps the process meanwhile
                 for one in list(self._watched):
+                    is_crowded = self._spaces is not None and crowded(self._spaces(one.pid), self._limits)
                     reason = "disk" if is_full else over(self._members(one.pid), self._limits)
+                    if reason is None and is_crowded:
+                        reason = "files"
                     if reason is not None:
                         one.reason = reason
                         self._watched.remove(one)
-                        one.stop()
+                        with contextlib.suppress(SandboxError):  # whoever runs or closes the sandbox tries it again
+                            one.stop()
 
     def _is_full(self) -> bool:
         """True when the folders have grown too far. What is free on their disk is the cheap first look."""
@@ -131,6 +138,16 @@ def over(pids: Iterable[int], limits: Limits) -> str | None:
         if seen > limits.processes:
             return "processes"
     return "memory" if memory_kb > limits.memory_mb << 10 else None
+
+
+def crowded(spaces: Iterable[str], limits: Limits) -> bool:
+    """Whether a file system in memory holds too many files."""
+    for place in spaces:
+        with contextlib.suppress(OSError):
+            found = os.statvfs(place)
+            if found.f_files - found.f_ffree > limits.files:
+                return True
+    return False
 
 
 def nobody(pid: int) -> Iterator[int]:

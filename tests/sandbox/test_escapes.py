@@ -319,6 +319,20 @@ def test_a_disk_is_not_filled(kind: str, jail: Sandbox, work: Path) -> None:
     assert not work.exists()
 
 
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
+def test_empty_files_do_not_fill_the_memory(place: str, jail: Sandbox) -> None:
+    """Each takes a kilobyte of the kernel's that no limit on bytes counts."""
+    done = jail.run(python(f"""
+        import os
+        os.chdir('{place}')
+        for i in range(1_000_000): open(f'f{{i}}', 'w').close()
+        print('ESCAPED')
+    """), 20)  # fmt: skip
+    assert not escaped(done.output)
+    assert "temporary files" in done.notice or "No space" in done.output or done.timed_out, done
+    assert jail.run("echo on", 15).output == "on\n"
+
+
 FLOODS = {
     "lines": "yes",
     "no line end": "tr '\\0' x </dev/zero",
