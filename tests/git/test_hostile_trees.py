@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -104,44 +103,35 @@ def test_files_without_number_are_bounded(laid: WorkTree, monkeypatch: pytest.Mo
         laid.tree()
 
 
-def test_a_folder_swapped_for_a_link_while_it_is_read_shows_nothing_of_the_host(
-    laid: WorkTree, repository: Repository, tmp_path: Path
+@pytest.mark.parametrize("swapped", ["a folder", "a file"])
+def test_what_is_swapped_for_a_link_while_it_is_read_shows_nothing_of_the_host(
+    laid: WorkTree, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
-    """What still runs in the sandbox may do so at any moment, very often."""
+    """What still runs in the sandbox may do so at any moment: here, just after it was looked at."""
     secret = tmp_path / "secret"
     secret.mkdir()
-    for number in range(40):
-        (secret / f"key{number}").write_text("swordfish")
-    folder, aside = laid.path / "fresh", laid.path / "aside"
-    folder.mkdir()
-    for number in range(40):
-        (folder / f"key{number}").write_text("mine")
-    is_over = threading.Event()
+    (secret / "key").write_text("swordfish")
+    fresh = laid.path / "fresh"
+    fresh.mkdir()
+    (fresh / "key").write_text("mine")
+    place, target = (fresh, secret) if swapped == "a folder" else (fresh / "key", secret / "key")
+    scan = readback._scan
 
-    def swap() -> None:
-        while not is_over.is_set():
-            folder.rename(aside)
-            folder.symlink_to(secret)
-            folder.unlink()
-            aside.rename(folder)
+    def swap(folder: int, prefix: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+        listed = list(scan(folder, prefix))
+        if any(name == os.fsencode(place.name) for name, _ in listed) and not place.is_symlink():
+            place.rename(laid.path / "aside")
+            place.symlink_to(target)
+        yield from listed
 
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    seen = set()
+    monkeypatch.setattr(readback, "_scan", swap)
     try:
-        until = time.monotonic() + 1.5
-        while time.monotonic() < until:
-            try:
-                tree = laid.tree()
-            except (StateError, OSError):
-                continue
-            for path in repository.files(tree):
-                if "key" in path:
-                    seen.add(repository.read(tree, path))
-    finally:
-        is_over.set()
-        swapper.join()
-    assert seen <= {b"mine"}
+        tree = laid.tree()
+    except StateError as error:
+        assert "cannot be read back" in str(error)
+        return
+    assert place.is_symlink()
+    assert all(repository.read(tree, path) != b"swordfish" for path in repository.files(tree))
 
 
 def test_a_layout_is_closed_to_other_users(repository: Repository, base: str, tmp_path: Path, how: str) -> None:

@@ -56,11 +56,14 @@ def untouched(outside: Path) -> bool:
 
 def test_a_tests_folder_that_leads_out_is_not_written_through(place: KataEnvironment, outside: Path) -> None:
     """The judge puts its own test files back, and never through the agent's link."""
+    judging = [path.removeprefix("tests/") for path in place.files() if path.startswith("tests/")]
+    for name in judging:
+        (outside / name).write_text("swordfish")
     seen = place.act(bash(f"rm -rf tests && ln -s {outside} tests && ls -l"))
     assert seen.exit_code == 0 and str(outside) in seen.text
     verdict = place.verdict()
-    assert verdict.total
-    assert untouched(outside)
+    assert verdict.total and judging
+    assert {p.name: p.read_text() for p in outside.iterdir()} == dict.fromkeys([*judging, "key"], "swordfish")
     assert not any(path.startswith("tests") for path in place.files())
 
 
