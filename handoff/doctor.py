@@ -18,8 +18,8 @@ from handoff.errors import InputError, SuccessorError
 from handoff.git import worktree
 from handoff.git.survey import Mirror, survey
 from handoff.project import Project
-from handoff.successors.settings import Command
 from handoff.sandbox.engine import engine
+from handoff.successors.settings import Command
 from handoff.tokens import TOKENIZER, count_tokens
 
 GIT_MINIMUM = (2, 30)

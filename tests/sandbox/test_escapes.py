@@ -239,6 +239,7 @@ def test_calls_of_the_kernel_that_attacks_begin_with_are_refused(opened: Open, w
 # -- limits ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_fork_bomb_leaves_a_working_sandbox(jail: Sandbox) -> None:
     done = jail.run("bomb() { bomb | bomb & }; bomb; sleep 30", 5)
     assert done.notice or done.exit_code is not None
@@ -274,6 +275,7 @@ MEMORY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MEMORY)
 def test_memory_is_bounded_whatever_it_is_called(kind: str, jail: Sandbox) -> None:
     done = jail.run(MEMORY[kind], 15)
@@ -319,6 +321,7 @@ def test_a_disk_is_not_filled(kind: str, jail: Sandbox, work: Path) -> None:
     assert not work.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
 def test_empty_files_do_not_fill_the_memory(place: str, jail: Sandbox) -> None:
     """Each takes a kilobyte of the kernel's that no limit on bytes counts."""
@@ -343,6 +346,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_flood_is_cut_and_ended(kind: str, jail: Sandbox) -> None:
     done = jail.run(FLOODS[kind], 30)
@@ -375,6 +379,7 @@ BREAKING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", BREAKING)
 def test_a_broken_shell_is_replaced(how: str, jail: Sandbox) -> None:
     """At most one command more is lost, and the one after it is the agent's own again."""
@@ -397,6 +402,7 @@ SURVIVING = {
 BEAT = "while :; do echo x >> beat; sleep 0.02; done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", SURVIVING)
 @pytest.mark.parametrize("ended", ["close", "exit", "time"])
 def test_no_process_survives_its_shell(how: str, ended: str, jail: Sandbox, work: Path) -> None:
