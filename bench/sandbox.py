@@ -1,4 +1,4 @@
-"""A command in the sandbox, beside its limit, a fresh ``bwrap`` per command, and bash with no sandbox at all.
+"""A command in each sandbox, beside its limit, a fresh jail or container per command, and bash with no sandbox at all.
 
 Also what the journal and the takeover loop add to a step. Run: ``python -m bench.sandbox``.
 """
@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handoff.journal import Journal
-from handoff.sandbox import available, bubblewrap, open_sandbox
+from handoff.sandbox import bubblewrap, engine, missing, open_sandbox
 from handoff.sandbox.base import Limits
 from handoff.successors import Answer, Briefing, Question, Reply
 from handoff.successors.policy import Conversation, PolicySuccessor
 from handoff.takeover import Budget, Verdict, run_takeover
 from handoff.trajectory import Action, Observation
+from tests import docker_engine
 
 COMMAND_LIMIT_MS = 2.0
 JOURNAL_LIMIT_MS = 0.2
@@ -74,34 +75,57 @@ class Nowhere:
         pass
 
 
+def measured(back_end: str, folder: Path, image: str | None = None) -> bool:
+    """Print one back end's persistent shell; whether it misses its limit."""
+    opened = time.perf_counter()
+    sandbox = open_sandbox(back_end, folder, image=image)
+    sandbox.run("true")
+    opened = (time.perf_counter() - opened) * 1000
+    builtin = milliseconds(lambda: sandbox.run("echo hello"), 300)
+    program = milliseconds(lambda: sandbox.run("/bin/true"), 300)
+    large = milliseconds(lambda: sandbox.run("head -c 60000 /dev/zero"), 100)
+    sandbox.close()
+    is_bar = back_end == "bubblewrap"
+    limit = f"  limit {COMMAND_LIMIT_MS:.0f} ms" if is_bar else ""
+    print(
+        f"{back_end:<24} builtin {builtin:6.2f} ms   program {program:6.2f} ms   60 kB of output"
+        f" {large:6.2f} ms   opening {opened:5.1f} ms{limit}"
+    )
+    return is_bar and program > COMMAND_LIMIT_MS
+
+
+def in_containers(image: str) -> None:
+    """Print what a command costs without a shell that stays."""
+    name = engine.ask("run", "-d", "--network", "none", image, "sleep", "600").stdout.decode().strip()
+    try:
+        again = milliseconds(lambda: engine.ask("exec", name, "bash", "-c", "/bin/true"), 20)
+        fresh = milliseconds(lambda: engine.ask("run", "--rm", "--network", "none", image, "/bin/true"), 10)
+    finally:
+        engine.remove(name)
+    print(f"{'docker exec per command':<24} program {again:6.2f} ms")
+    print(f"{'docker run per command':<24} program {fresh:6.2f} ms")
+
+
 def main() -> int:
     failed = False
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for back_end in ("bubblewrap", "host"):
-            reason = available()[back_end]
-            if reason is not None:
+            reason = missing(back_end)
+            if reason is None:
+                failed |= measured(back_end, folder)
+            else:
                 print(f"{back_end}: not measured, {reason}")
-                continue
-            opened = time.perf_counter()
-            sandbox = open_sandbox(back_end, folder)
-            sandbox.run("true")
-            opened = (time.perf_counter() - opened) * 1000
-            builtin = milliseconds(lambda box=sandbox: box.run("echo hello"), 300)
-            program = milliseconds(lambda box=sandbox: box.run("/bin/true"), 300)
-            large = milliseconds(lambda box=sandbox: box.run("head -c 60000 /dev/zero"), 100)
-            sandbox.close()
-            is_bar = back_end == "bubblewrap"
-            failed |= is_bar and program > COMMAND_LIMIT_MS
-            limit = f"  limit {COMMAND_LIMIT_MS:.0f} ms" if is_bar else ""
-            print(
-                f"{back_end:<24} builtin {builtin:6.2f} ms   program {program:6.2f} ms   60 kB of output"
-                f" {large:6.2f} ms   opening {opened:5.1f} ms{limit}"
-            )
-        if available()["bubblewrap"] is None:
+        if missing("bubblewrap") is None:
             options = ["bwrap", *bubblewrap.jail(folder, limits=Limits()), "--"]
             fresh = milliseconds(lambda: subprocess.run([*options, "bash", "-c", "/bin/true"], check=True), 50)
             print(f"{'bwrap per command':<24} program {fresh:6.2f} ms")
+        try:
+            with docker_engine.engine() as image:
+                measured("docker", folder, image)
+                in_containers(image)
+        except docker_engine.Unavailable as error:
+            print(f"docker: not measured, {error}")
         plain = milliseconds(lambda: subprocess.run(["bash", "-c", "/bin/true"], check=True), 50)
         print(f"{'bash -c, no sandbox':<24} program {plain:6.2f} ms")
 
