@@ -26,6 +26,10 @@ _BESIDE = re.compile(
 )
 """A file beside the checkout that a workspace holds."""
 
+_WORKSPACE = re.compile(r"/workspaces?/")
+_NAMED_ROOT = re.compile(r"(?<![\w./~$-])/(?:testbed|repo|app/repo|workspaces?/[\w.@+-]{1,200})(?=[/\s\"'\\;&|)]|\Z)")
+"""A sandbox's folder, as a call names it."""
+
 
 NOWHERE = "$unknown"
 """Stands for a folder that is not known; it may lie in the repository."""
@@ -44,6 +48,8 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     """First and last line selected by its cursors, where an editor has them; ``None``: no screen was seen."""
     prefixes: tuple[str, ...] = ()
     """Absolute folders that are this repository's root, beside the usual ones."""
+    workspace: str = ""
+    """The one of the workspaces' folders that is this repository; empty: any of them may be."""
     shell_persists: bool = True
     """Whether ``cd`` outlives its line."""
     harness: str = ""
@@ -105,7 +111,25 @@ def resolve(path: str, context: Context, cwd: str | None = None) -> str:
     match = _SANDBOX.match(full)
     if match is None or _BESIDE.match(full) is not None:
         return full
+    if context.workspace and match[0] != context.workspace and _WORKSPACE.match(full) is not None:
+        return full
     return full[match.end() + 1 :] or "."
+
+
+def settled(context: Context, text: str) -> Context:
+    """The context after ``text``, a call's arguments, named a folder: the first one that a sandbox gives to a
+    repository is this one's, and neither another workspace nor another checkout is."""
+    if context.workspace or "/" not in text:
+        return context
+    for found in _NAMED_ROOT.finditer(text):
+        root = found[0]
+        if _BESIDE.match(root) is not None:
+            continue
+        prefixes = context.prefixes or (root,)
+        workspace = root if _WORKSPACE.match(root) is not None else ""
+        if workspace or not context.prefixes:
+            return msgspec.structs.replace(context, prefixes=prefixes, workspace=workspace)
+    return context
 
 
 def is_outside(path: str) -> bool:

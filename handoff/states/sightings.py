@@ -29,6 +29,7 @@ from handoff.actions import (
     is_outside,
     resolve,
 )
+from handoff.actions.paths import settled
 from handoff.actions.tools import SHELLS, command_line
 from handoff.editors.patches import parse_unified, stripped
 from handoff.editors.plain import Misfit
@@ -168,6 +169,7 @@ class _Look:
             if self.is_over:
                 return
             answer = step.observations[place] if place < len(step.observations) else _NO_OBSERVATION
+            self._context = settled(self._context, action.arguments)
             operations, self._context = interpret(action, self._context, answer)
             is_told = answer.missing is None and not answer.is_orphan and not answer.error
             if is_told:

@@ -8,6 +8,7 @@ What follows from it all is decided in ``judge``.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from handoff.actions import (
     interpret,
 )
 from handoff.actions.outcomes import may_have_begun
+from handoff.actions.paths import settled
 from handoff.actions.tools import shell_line
 from handoff.editors.editing import edited
 from handoff.editors.plain import Misfit, Unknowable
@@ -125,7 +127,7 @@ class Walk(Watching):
         self.unknown.append(dict(self.effects.unknown))
 
     def _act(self, action: Action, observation: Observation) -> None:
-        before = self._context
+        before = settled(self._context, action.arguments)
         line = shell_line(action, before)
         operations, self._context = interpret(action, before, observation)
         happened = observation.missing != "not_executed" and not did_not_happen(action, observation)
@@ -150,6 +152,7 @@ class Walk(Watching):
                 self._carry_out(operations)
             if happened:
                 self._heed_programs(operations)
+                self._heed_names(start)
             elif observation.missing != "not_executed":
                 self._touch(start, tuple(each for each in operations if not self._is_refusal_due(each)), None)
                 self._heed_begun(observation, operations)
@@ -219,6 +222,21 @@ class Walk(Watching):
         for operation in operations:
             if program := unwatched(operation, self._knows_script):
                 self.unseen.ran(self._step, program)
+
+    def _heed_names(self, start: Mapping[str, FileState]) -> None:
+        """On a disk that does not tell capitals apart, a new file may be one that is there under another name."""
+        if not self._context.prefixes or not self._context.prefixes[0].startswith("/Users/"):
+            return
+        for path, state in list(self.files.differing.items()):
+            if path in start or state is None or self.files.base(path) is not None:
+                continue
+            folder = ""
+            for name in path.split("/"):
+                like = [each for each in self.files.names(folder) if each != name and _plain(each) == _plain(name)]
+                if like:
+                    reason = f"the disk may take {like[0]!r} and {name!r} for one name"
+                    self.effects.forget(reason, (f"{folder}/{like[0]}".lstrip("/"), path))
+                folder = f"{folder}/{name}".lstrip("/")
 
     def _knows_script(self, path: str) -> bool:
         place = self.files.locate(path)
@@ -337,6 +355,10 @@ class Walk(Watching):
         for path in open_files:
             if not self.effects.is_unknown(path):
                 self.effects.forget(why, (path,))
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _is_redacted(action: Action) -> bool:

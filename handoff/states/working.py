@@ -7,7 +7,7 @@ Which operation happened, and what is proven of it, is in ``replay``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from handoff.git.importer import FileState
 from handoff.git.objects import EXECUTABLE, FILE, FOLDER, SUBMODULE, SYMLINK, byte_path, is_safe_path, text_path
@@ -27,6 +27,9 @@ class WorkingFiles:
         self._base: dict[str, FileState] = {}
         self.differing: dict[str, FileState] = {}
         """Files that were written since the base; their content may have come back to the base's."""
+        self.place_of: Callable[[str], str] | None = None
+        """Where an absolute path lies: relative to the repository, or outside of it."""
+        self._submodules: set[str] = set()
         self._folders: dict[str, bool] = {}
         """Folders that are there, or are not, whatever the base says."""
 
@@ -34,6 +37,8 @@ class WorkingFiles:
         """The file in the base commit."""
         if path not in self._base:
             entry = self.repository.entry(self.base_tree, path)
+            if entry is not None and entry[0] == SUBMODULE:
+                self._submodules.add(path)
             is_file = entry is not None and entry[0] not in (FOLDER, SUBMODULE)
             self._base[path] = (entry[0], self.repository.blob(entry[1])) if entry and is_file else None
         return self._base[path]
@@ -172,10 +177,15 @@ class WorkingFiles:
             if not is_safe_path(byte_path(here)):
                 return None
             state = self.get(here) if waiting or follow_last else None
+            if waiting and here in self._submodules:
+                return None  # another repository's
             if state is not None and state[0] == SYMLINK:
                 links += 1
                 target = text_path(state[1])
-                if links > _MOST_LINKS or target.startswith("/"):
+                if target.startswith("/"):
+                    target = self.place_of(target) if self.place_of is not None else target
+                    done = []
+                if links > _MOST_LINKS or target.startswith(("/", "~", "$")):
                     return None
                 waiting = [item for item in target.split("/") if item not in ("", ".")] + waiting
                 continue

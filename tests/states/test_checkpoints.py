@@ -131,17 +131,17 @@ def test_a_diff_is_read_only_where_it_is_of_the_work_tree() -> None:
     after = object_id("blob", DATA.replace(b"one", b"ONE"))
     text = DIFF.format(before=object_id("blob", DATA)[:7], after=after[:7])
     for line in ("git diff", "git --no-pager diff HEAD", "git diff -- a && git status", "cd src && git diff | cat"):
-        found = diffs(line, Context(), text)
+        found = diffs(line, Context(), text, lambda name: name == "a")
         assert [(item.path, item.blob) for item in found] == [("a", after[:7])], line
         assert patched(found[0].patch, lambda _: DATA) == DATA.replace(b"one", b"ONE")
         assert patched(found[0].patch, lambda _: DATA + b"x") is None
     for line in ("git diff --cached", "git diff HEAD~2..HEAD", "git diff main dev", "git diff && rm a", "git diff > f"):
-        assert diffs(line, Context(), text) == [], line
+        assert diffs(line, Context(), text, lambda name: name == "a") == [], line
 
 
 def test_a_diff_that_is_cut_off_still_names_its_blobs() -> None:
     text = DIFF.format(before="1234567", after="7654321")[:-12]
-    assert [item.blob for item in diffs("git diff", Context(), text)] == ["7654321"]
+    assert [item.blob for item in diffs("git diff", Context(), text, lambda _: False)] == ["7654321"]
 
 
 def test_commits_are_read_where_git_commit_printed_them() -> None:

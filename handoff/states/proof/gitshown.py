@@ -20,10 +20,16 @@ from handoff.shell import Command, commands
 _HARMLESS = frozenset(["cat", "cd", "echo", "git", "grep", "head", "less", "ls", "pwd", "sed", "tail", "true", "wc"])
 """Programs after which the files are what they were."""
 _SHOWING = frozenset(("diff", "log", "ls-files", "rev-parse", "show", "status"))
+_GLOB = re.compile(r"[*?\[]")
 _SECTION = re.compile(r"^diff --git ", re.M)
 _COMMITTED = re.compile(r"^\[[^\]\s]{1,200}(?: \([^)]*\))? ([0-9a-f]{7,40})\] ", re.M)
 _HEX = re.compile(r"[0-9a-f]{7,40}")
-_UNFIT = ("--cached", "--staged", "--no-index", "-R", "--merge-base", "--color=always", "--word-diff", "--relative")
+_UNFIT = (
+    *("--cached", "--staged", "--no-index", "-R", "--merge-base", "--color=always", "--word-diff", "--relative"),
+    *("--no-prefix", "--src-prefix", "--dst-prefix", "--line-prefix", "--output", "--ita-", "--submodule"),
+)
+_PRINTING = frozenset(("awk", "bat", "cat", "echo", "grep", "head", "less", "more", "printf", "sed", "tail", "zcat"))
+"""Programs that may print diffs of their own when they are given files or texts."""
 _SHORT = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1", "-uall", "--untracked-files=all"))
 _STATUS = re.compile(r"(?!  )([ MADRCUT?!]{2}) ([^\"\n]+)")
 _WIDE = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1"))
@@ -50,9 +56,10 @@ class BlobShown(NamedTuple):
     patch: FilePatch
 
 
-def diffs(line: str, context: Context, observation: str) -> list[BlobShown]:
-    """Files of the work tree that the shell line ``line``, begun in ``context``, printed a diff of."""
-    if "diff" not in line or "diff --git " not in observation or not _shows_work_tree(line, context):
+def diffs(line: str, context: Context, observation: str, is_path: Callable[[str], bool]) -> list[BlobShown]:
+    """Files of the work tree that the shell line ``line``, begun in ``context``, printed a diff of. ``is_path``:
+    whether a name is that of a file or folder; any other is one of a commit."""
+    if "diff" not in line or "diff --git " not in observation or not _shows_work_tree(line, context, is_path):
         return []
     found: list[BlobShown] = []
     for section in _sections(observation.replace("\r\n", "\n")):
@@ -92,7 +99,7 @@ def _head(section: str) -> FilePatch | None:
     return files[0] if files else None
 
 
-def _shows_work_tree(line: str, context: Context) -> bool:
+def _shows_work_tree(line: str, context: Context, is_path: Callable[[str], bool]) -> bool:
     """Whether the diffs that a line prints are of this repository's work tree as the line leaves it."""
     parts = commands(line)
     seen = False
@@ -101,10 +108,13 @@ def _shows_work_tree(line: str, context: Context) -> bool:
             context = with_folder(context, part.words[1].text) if len(part.words) > 1 else context
             continue
         verb, rest = _git(part)
+        if part.position == 0 and _may_print_diffs(part):
+            return False
         if verb == "diff" and is_outside(_folder(part, context)):
             return False
         if verb == "diff":
-            if seen or not _is_of_work_tree(rest):
+            here = _folder(part, context)
+            if seen or not _is_of_work_tree(rest, "" if here in ("", ".") else f"{here}/", is_path):
                 return False
             seen = True
         elif verb in ("show", "log", "stash", "format-patch"):
@@ -118,6 +128,13 @@ def _shows_work_tree(line: str, context: Context) -> bool:
 
 def _program(part: Command) -> str:
     return part.words[0].text.rsplit("/", 1)[-1] if part.words else ""
+
+
+def _may_print_diffs(part: Command) -> bool:
+    program = _program(part)
+    if program in ("echo", "printf"):
+        return any("diff" in word.text or "$" in word.text for word in part.words[1:])
+    return program in _PRINTING and len(part.words) > 1
 
 
 def _edits_in_place(part: Command) -> bool:
@@ -203,15 +220,16 @@ def _git(part: Command) -> tuple[str, list[str]]:
     return (words[at], words[at + 1 :]) if at < len(words) else ("", [])
 
 
-def _is_of_work_tree(arguments: list[str]) -> bool:
+def _is_of_work_tree(arguments: list[str], within: str, is_path: Callable[[str], bool]) -> bool:
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if any(argument.startswith(_UNFIT) for argument in before):
+    if any(argument.startswith(_UNFIT) or re.fullmatch(r"-[a-zA-Z]*R[a-zA-Z]*", argument) for argument in before):
         return False
     names = [argument for argument in before if not argument.startswith("-")]
     if any(".." in name and not name.startswith("../") for name in names):
         return False
-    refs = [name for name in names if "/" not in name and "." not in name]
-    return len(refs) <= 1
+    is_listed = "--" in arguments
+    commits = [name for name in names if is_listed or not (_GLOB.search(name) or is_path(within + name))]
+    return len(commits) <= 1
 
 
 def commits_made(line: str, observation: str) -> list[str]:

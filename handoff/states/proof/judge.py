@@ -20,7 +20,10 @@ from handoff.states.walk import NOT_TOLD, Walk
 
 _LISTED = 5
 """Files named in a reason."""
-_PICKED_PATHS = re.compile(r"git diff\b[^|;&\n]{0,400}?(?: -- |\s[\w./-]{1,200}\.\w)")
+_PICKED_PATHS = re.compile(r"git diff\b[^|;&\n>]{0,400}?(?: -- |\s[\w./-]{1,200}\.\w)")
+_OF_INDEX = re.compile(r"git diff\b[^|;&\n]{0,400}?--(?:cached|staged)\b")
+_ADDS_SOME = re.compile(r"git (?:add|stage) (?:-[fNv] )?(?!\.(?:[\s\"\\;&|]|\Z))[^-\s;&|]")
+"""Files added by their names."""
 _ADDS_NEW = re.compile(r"git (?:add\b|diff\b[^;&|\n]{0,200}--(?:cached|staged)|stage\b)")
 _ADDING_ALL = ("sweagent", "mini", "openhands")
 """Harnesses that add every file before they make the patch."""
@@ -92,7 +95,9 @@ def patch_files(walk: Walk) -> list[FilePatch]:
 
 def is_picked(walk: Walk) -> bool:
     """Whether the run chose which files go into its patch."""
-    return any(_PICKED_PATHS.search(a.arguments) for step in walk.trajectory.steps for a in step.actions)
+    lines = [action.arguments for step in walk.trajectory.steps for action in step.actions if "git" in action.arguments]
+    is_staged = any(_OF_INDEX.search(line) for line in lines) and any(_ADDS_SOME.search(line) for line in lines)
+    return is_staged or any(_PICKED_PATHS.search(line) for line in lines)
 
 
 def _leaves_new_files_out(walk: Walk) -> bool:
@@ -113,6 +118,9 @@ def judge(walk: Walk, result_tree: str | None = None) -> Judgement:
     if result_tree is not None:
         commits = [m.step for m in walk.moments if any(isinstance(o, Vcs) and o.verb == "commit" for o in m.operations)]
         for path in walk.histories.paths():
+            version = walk.histories.current(path)
+            if commits and version is not None and version.step > commits[-1]:
+                continue  # touched after the commit was made
             is_same = walk.confirm_from(result_tree, path)
             if not is_same and commits and commits[-1] > walk.shown_at(path):  # a hook may have changed it
                 walk.histories.doubt(path, walk.shown_at(path) + 1)

@@ -40,6 +40,10 @@ _ANSWER = re.compile(
 """How editors begin the answer to an edit that they made."""
 _HIDES = re.compile(r"--(?:assume-unchanged|skip-worktree)\b|\bsparse-checkout\b|\bcore\.(?:fileMode|autocrlf)\b", re.I)
 """Lines after which git may not list what is changed."""
+_STAGES = re.compile(
+    r"\bgit\b[^;&|\n]{0,200}\s(?:add|stage|mv|rm|commit\b[^;&|\n]{0,300}\s(?:-[a-zA-Z]*[aio][a-zA-Z]*|--all|--include|--only))\b"
+)
+"""Lines that tell git to take files as they are: what it commits later is that."""
 _RESTORES = re.compile(
     r"\bgit\b[^;&|\n]{0,200}\s(?:checkout|restore|reset|stash|clean|revert|switch|merge|pull|rebase|am|cherry-pick)\b"
 )
@@ -132,6 +136,8 @@ class Watching:
         """(moment, step) of what ran a program."""
         self._hides = False
         """Whether git was told to overlook changes."""
+        self._staged_at = 0
+        """The moment of the last line that told git to take files as they are."""
         self._shown_at: dict[str, int] = {}
         """Path → last step that showed the whole file as it was then."""
         self._changed_at: dict[str, int] = {}
@@ -139,6 +145,7 @@ class Watching:
         """Gaps that only what came later showed."""
         self._step = 0
         self._context = context_of(trajectory.format, trajectory.source)
+        self.files.place_of = lambda path: resolve(path, self._context)
         try:
             self._noted = _recorded(trajectory.source)
         except msgspec.DecodeError:
@@ -263,15 +270,26 @@ class Watching:
             elif path:
                 self._see_text(path, text)
 
+    def _is_named(self, path: str) -> bool:
+        """Whether a word of git's is a file or folder, now or in the base."""
+        place = self.files.locate(path)
+        if place is None:
+            return path.startswith("/")
+        return (
+            place == "" or self.files.exists(place) or self.files.is_folder(place) or self.files.base(place) is not None
+        )
+
     def _heed_git(self, line: str) -> None:
         """What a line may have done to git, whatever came of it."""
         if "git" in line:
             self._hides = self._hides or _HIDES.search(line) is not None
             if _RESTORES.search(line) is not None:
                 self.unseen.restored(self._step)
+            if _STAGES.search(line) is not None:
+                self._staged_at = len(self.moments)
 
     def _look_at_git(self, line: tuple[str, Context], observation: Observation) -> None:
-        for seen in gitshown.diffs(*line, observation.text):
+        for seen in gitshown.diffs(*line, observation.text, self._is_named):
             self._see_blob(seen)
         versions = self.effects.versions
         if not self._hides and versions.doubt is None and versions.head == self.files.base_commit:
@@ -449,7 +467,9 @@ class Watching:
             return
         tree = self.repository.tree_of(commit)
         for path in self.histories.paths():
-            self.confirm_from(tree, path)
+            version = self.histories.current(path)
+            if version is not None and version.moment <= self._staged_at:  # else git took an earlier one
+                self.confirm_from(tree, path)
         parents = self.repository.parents(commit)
         if len(parents) != 1 or not self.repository.has(parents[0]):
             return
