@@ -307,6 +307,9 @@ def states(
         list[str] | None, typer.Option(help="With FILE: NAME=PATH or NAME=URL of the repository it names.")
     ] = None,
     base: Annotated[str | None, typer.Option(help="With FILE: the commit it began at, if it does not say.")] = None,
+    instances: Annotated[
+        list[Path] | None, typer.Option(help="With FILE: benchmark instances, which name its repository and commit.")
+    ] = None,
     part: Annotated[int, typer.Option(min=1, help="With FILE: which run of the record.")] = 1,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="With FILE: execute steps whose effect no text tells again, in a jail.")
@@ -317,17 +320,32 @@ def states(
 
     Of a FILE nothing is kept: it is replayed through a mirror that is gone afterwards.
     """
+    from handoff.instances.reading import instance_files
     from handoff.project import Project
     from handoff.stages.states import file_run, rerunning, stored_run
 
     project = Project(data_folder(data))
     file = _file_and_record(run)
-    of_files = {"--repository": repository, "--base": base, "--part": part > 1, "--rerun": rerun}
+    of_files = {
+        "--repository": repository,
+        "--base": base,
+        "--instances": instances,
+        "--part": part > 1,
+        "--rerun": rerun,
+    }
     if file is None and (given := [name for name, value in of_files.items() if value]):
         raise InputError(f"{', '.join(given)} is for a FILE; the states of {run} are stored: ingest its file again")
     with rerunning(rerun) as reruns:
         opened = (
-            file_run(project, *file, part, _pairs(repository or []), base=base, reruns=reruns)
+            file_run(
+                project,
+                *file,
+                part,
+                _pairs(repository or []),
+                base=base,
+                instances=instance_files(instances or []),
+                reruns=reruns,
+            )
             if file
             else stored_run(project, run)
         )

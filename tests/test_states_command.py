@@ -96,6 +96,20 @@ def id_of(data: Path, status: str) -> str:
     return str(rows[status]["trajectory_id"])
 
 
+def test_an_instance_tells_of_a_file_what_it_does_not_say_itself(tmp_path: Path) -> None:
+    """Its repository and its commit; what the recording says itself is believed before that."""
+    folder, commit = made(tmp_path / "acme")
+    file = recording(tmp_path / "run.traj.json", None)
+    instances = tmp_path / "instances.jsonl"
+    instances.write_text(json.dumps({"instance_id": "acme__pager-1", "repo": "acme/pager", "base_commit": commit}))
+    options = ("--instances", instances, "--repository", f"acme/pager={folder}", "--data", tmp_path / "data")
+    told = json.loads(shown("states", file, "--json", *options))
+    assert told["steps"][-1]["status"] == "verified"
+    assert "instances.jsonl" in json.dumps(told)
+    assert "no such file" in refused("states", file, "--instances", tmp_path / "none.jsonl", *options[2:])
+    assert "--instances" in refused("states", "t_1", "--instances", instances, "--data", tmp_path / "data")
+
+
 def test_every_step_is_told_with_its_tree_and_what_it_changed(data: Path) -> None:
     id_ = id_of(data, "verified")
     text = shown("states", id_[:8], "--data", data)

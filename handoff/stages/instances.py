@@ -8,6 +8,7 @@ or names a commit that no repository has.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from handoff.instances.reading import (
 from handoff.project import Project
 from handoff.states.base import Base
 from handoff.states.proof.verdict import Replay
+from handoff.trajectory import Trajectory
 
 
 class Known:
@@ -98,6 +100,17 @@ def known_instances(project: Project, shard: str, heads: Sequence[Mapping[str, A
     wanted = {head["task_id"] for head in heads if head["task_id"]}
     files = project.instance_files(shard)
     return Known(heads, read_instances(files, wanted) if files and wanted else NONE, project.shard(shard).repo)
+
+
+def known_of(trajectory_id: str, run: Trajectory, files: Sequence[Path]) -> Known:
+    """What instance files say about one run. ``InputError``: a file is missing."""
+    head = {
+        "trajectory_id": trajectory_id,
+        "task_id": run.task_id,
+        "repo": run.repo,
+        "base_commit": run.base_commit,
+    }
+    return Known([head], read_instances(files, {run.task_id} if run.task_id else ()) if files else NONE)
 
 
 def instances_of(project: Project, shard: str) -> Known | None:

@@ -24,6 +24,7 @@ from handoff.errors import InputError, StateError
 from handoff.git.repositories import Repositories, Repository
 from handoff.lake import SCHEMAS, make_folder
 from handoff.project import Project
+from handoff.stages.instances import known_of
 from handoff.states.commits import commit_states
 from handoff.states.family import merged
 from handoff.states.proof.verdict import Category, Divergence, Replay, unverifiable
@@ -214,22 +215,27 @@ def file_run(
     given: Mapping[str, str],
     *,
     base: str | None = None,
+    instances: Sequence[Path] = (),
     reruns: Reruns | None = None,
 ) -> Iterator[RunStates]:
     """A run of a file, replayed through mirrors that are gone afterwards; nothing is written to the data folder.
     Subagents that its record holds belong to it.
 
-    ``given``: repository name → path or URL, beside those of the settings. ``InputError`` says which one is wanted.
+    ``given``: repository name → path or URL, beside those of the settings. ``instances``: files that may name
+    repository and base commit of its task. ``InputError`` says which one is wanted.
     """
     found = read_record(path, record)
     trajectory = found.run(part)
     id_ = trajectory_id(trajectory)
     mapping = {**project.settings.repositories, **given}
-    repo = trajectory.repo
+    known = known_of(id_, trajectory, instances)
+    repo = known.repo(id_)
     if repo is None and len(given) == 1:
         repo = next(iter(given))  # the recording names none, and the caller means this one
     if repo is None:
-        raise InputError(f"{path}, record {record} names no repository; say which with --repository NAME=PATH")
+        raise InputError(
+            f"{path}, record {record} names no repository; say which with --repository NAME=PATH, or in --instances"
+        )
     kata = project.git / "kata.git"
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -244,11 +250,15 @@ def file_run(
             repository = mirrors.open(repo)
             with suppress(StateError):  # without the commit, what the recording shows may tell
                 mirrors.open(repo, base or trajectory.base_commit)
+            wanted = None if base else known.base(id_)
+            with suppress(StateError):
+                mirrors.open(repo, wanted.commit if wanted else None)
         except StateError as error:
             raise InputError(str(error)) from error
         placed = merged(msgspec.structs.replace(trajectory, repo=repo), found.runs)
         if trajectory.format == FORMAT:
             done = branch_replay(placed, id_, repository)
         else:
-            done = replay(placed, id_, repository, base, reruns=reruns)
+            done = replay(placed, id_, repository, base or known.base_for(id_, repository), reruns=reruns)
+        done = known.stated(done)
         yield RunStates(id_, trajectory, list(done.rows()), done.verdict_row(), repository)

@@ -127,6 +127,21 @@ def test_links_to_absolute_places_are_followed_where_they_lead_inside(tmp_path: 
         assert repository.read(found.trees[-1], "a.txt") == b"two\n"
 
 
+def test_verdicts_tell_no_secret(repository: Repository, base: str) -> None:
+    token, key = "ghp_" + "a1B2" * 9, "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n"
+    shown = bash("cat src/pager.py", PAGER.replace("items[-1]", f"'{token}'"))
+    row = replayed(repository, base, shown).verdict_row()
+    assert row["status"] == "divergent"
+    assert "return '" in row["hunk"]
+    lost = replayed(repository, base, bash(f"black src/{token}.py"), LOOK)
+    held = json.dumps([row, lost.verdict_row(), *lost.rows()])
+    assert token not in held
+    assert "GITHUB_TOKEN" in held
+    row = replayed(repository, base, bash("cat src/pager.py", PAGER + key)).verdict_row()
+    assert row["status"] == "divergent"
+    assert "MII" not in row["hunk"]
+
+
 def test_a_disk_that_takes_two_names_for_one_may_have_overwritten_a_file(repository: Repository, base: str) -> None:
     """Where Macs keep homes, ``readme.md`` may be ``README.md``; in a sandbox it is another file."""
     for root, status in (("/Users/u/p", "partial"), ("/home/u/p", "verified")):

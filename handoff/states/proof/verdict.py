@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+from handoff.secrets import Redactor
 
 Status: TypeAlias = Literal["verified", "divergent", "partial", "unverifiable"]
 """The verdict on a step or a run."""
@@ -133,7 +136,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
                 "commit": commit,
                 "tree": tree,
                 "status": status,
-                "reason": _text(reason),
+                "reason": _said(reason),
                 "is_derived": is_derived,
             }
 
@@ -146,13 +149,13 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
             "format": self.format,
             "repo": self.repo,
             "base": self.base,
-            "base_evidence": _text(self.base_evidence) or None,
+            "base_evidence": _said(self.base_evidence) or None,
             "status": self.status,
             "category": self.category,
-            "reason": _text(self.reason),
+            "reason": _said(self.reason),
             "step": found.step if found else None,
             "path": _text(found.path) if found else None,
-            "hunk": (_text(found.hunk) or None) if found else None,
+            "hunk": (_hunk(found.hunk) or None) if found else None,
             "seen_at": found.seen_at if found else None,
             "checkpoints": self.checkpoints,
             "checked_steps": list(self.checked_steps),
@@ -173,6 +176,17 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 def _text(text: str) -> str:
     """Text that a table can hold: paths that are no UTF-8 hold lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=1_024)
+def _said(text: str) -> str:
+    """The same without secrets: names and texts of files stand in it."""
+    return Redactor().text(_text(text))
+
+
+def _hunk(text: str) -> str:
+    """A hunk without secrets. A key that is cut off by its edges is left out with all that stands around it."""
+    return "<masked: a part of a private key>" if "PRIVATE KEY-----" in text else _said(text)
 
 
 def unverifiable(
