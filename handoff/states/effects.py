@@ -95,6 +95,8 @@ class Effects:
         """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
         self.outside_modes: dict[str, str] = {}
         """Modes of those that were copied there."""
+        self.id_digits: int | None = None
+        """How many digits of an id the git of the recording prints, where it shows that."""
         self.moving: dict[str, str] = {}
         """Files and folders that something in the background may still write → why; nothing proves them any more."""
         self.lasting: frozenset[str] = frozenset()

@@ -46,6 +46,7 @@ from handoff.states.proof import checkpoints
 from handoff.states.proof.verdict import OpaqueStep
 from handoff.states.proof.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.states.shell import run_line
+from handoff.states.shell.git_diff import digits_shown
 from handoff.states.unwatched import unwatched
 from handoff.states.versions import is_covered
 from handoff.trajectory import Action, Observation, Step, Trajectory
@@ -99,6 +100,8 @@ class Walk(Watching):
         self._rerun_at = rerun_at
         if trajectory.continues is not None and not trajectory.copied_steps:
             self._suspect(f"the session {trajectory.continues!r}, which this one goes on from,")
+        texts = (observation.text for step in trajectory.steps for observation in step.observations)
+        self.effects.id_digits = digits_shown(texts, repository, base_tree)
         for number, step in enumerate(trajectory.steps, 1):
             self._take(number, step)
         self._step = len(trajectory.steps)

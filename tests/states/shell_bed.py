@@ -340,6 +340,7 @@ class Bed:
         shutil.copytree(self._template, work, symlinks=True)
         self._run(work, "git update-index -q --refresh")
         effects = Effects(WorkingFiles(self._repository, self._tree, self._base))
+        effects.id_digits = 7  # as git has it in so small a repository
         is_suspected = False
         for line in program:
             text, code = self._run(work, line)
@@ -418,7 +419,9 @@ def _files(folder: Path) -> dict[str, FileState]:
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
-        for entry in os.scandir(folder / prefix):
+        with os.scandir(folder / prefix) as entries:
+            listed = list(entries)
+        for entry in listed:
             path = f"{prefix}/{entry.name}".lstrip("/")
             if entry.is_symlink():
                 found[path] = (SYMLINK, os.fsencode(Path(entry.path).readlink()))

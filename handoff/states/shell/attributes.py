@@ -13,6 +13,7 @@ from handoff.states.shell.ignored import glob_pattern
 
 _MOST_RULES = 2_000
 _CHECKOUT = re.compile(r"eol=crlf|ident|working-tree-encoding=.*|filter=(?!lfs\Z).*", re.S)
+_DIFF = re.compile(r"[-!]?diff(?:=.*)?|binary|[-!]text|working-tree-encoding=.*|filter=.*|ident", re.S)
 _ADD = re.compile(r"text|text=auto|crlf(?:=.*)?|eol=.*|ident|working-tree-encoding=.*|filter=(?!lfs\Z).*", re.S)
 
 
@@ -52,6 +53,21 @@ def _matching(disk: Disk, path: str) -> tuple[bool, bool]:
                 goes_out, comes_in = goes_out or out, comes_in or add
         if not folder:
             return goes_out, comes_in
+        folder = folder.rpartition("/")[0]
+
+
+def is_diffed_otherwise(disk: Disk, path: str) -> bool:
+    """Whether some attribute may change how git shows the difference of two versions."""
+    folder = path.rpartition("/")[0]
+    while True:
+        attributes = f"{folder}/.gitattributes" if folder else ".gitattributes"
+        if disk.files.exists(attributes):
+            data = disk.files.read(attributes)
+            words = (data or b"").decode("utf-8", "surrogateescape").split()
+            if disk.effects.is_unknown(attributes) or any(_DIFF.fullmatch(w) or w.startswith("[attr]") for w in words):
+                return True
+        if not folder:
+            return False
         folder = folder.rpartition("/")[0]
 
 

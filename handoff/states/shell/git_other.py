@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from handoff.actions.paths import is_outside, resolve
+from handoff.states.shell.git_diff import printed
 from handoff.states.shell.gitcall import Git
 from handoff.states.shell.streams import Result, Unsupported
 
@@ -101,7 +102,8 @@ def into_file(git: Git) -> Result:
 def diff(git: Git) -> Result:
     """``git diff``."""
     is_told = any(word in ("--exit-code", "--quiet", "--check", "--no-index") for word in git.words)
-    return into_file(git)._replace(status=None if is_told else True)
+    into_file(git)
+    return Result(None if is_told else True, None if is_told else printed(git), False)
 
 
 def format_patch(git: Git) -> Result:
