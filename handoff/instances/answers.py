@@ -10,6 +10,7 @@ no layout for a successor is made from that store. Reading instance files is in 
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,8 +68,12 @@ _DECIDING = frozenset(
     )
 )
 """Names of files that decide how tests are run, in any folder."""
-_RUNNERS = frozenset(("pytest", "_pytest", "unittest", "pluggy", "py", "nose"))
-"""Modules that would take a test runner's place if they lay at the root."""
+_RUNNERS = frozenset(("pytest", "_pytest", "unittest", "pluggy"))
+"""Modules that would take a test runner's place if they lay at the root, or in a folder there that is searched."""
+_TEST = re.compile(
+    r"(?:.*/)?(?:(?:tests?|testing|specs?|__tests__)/.*|tests?[_.][^/]*|[^/]*[_.-](?:test|spec)s?\.[^/]*)"
+)
+"""Files of tests, by their name or folder. Names of tests may also begin with a module whose documentation is run."""
 
 
 def with_tests(sealed: Path, repository: Repository, base_commit: str, tree: str, answer: Answer) -> Judged:
@@ -79,9 +84,9 @@ def with_tests(sealed: Path, repository: Repository, base_commit: str, tree: str
         repository.ensure(base_tree)
         restored = {path: repository.entry(base_tree, path) for path in _named(answer.test_patch, answer)}
         own = frozenset(_named(answer.patch or answer.planted, answer))
-        tests = frozenset(test_files(answer))
+        tests = frozenset(path for path in test_files(answer) if _TEST.fullmatch(path))
         for path, old, _ in store.differences(base_tree, tree):
-            if path in tests or (path not in own and _decides(path)):
+            if path in tests or (path not in own and _decides(path, repository, base_tree)):
                 restored.setdefault(path, old)
         restored = {path: entry for path, entry in restored.items() if is_safe_path(byte_path(path))}
         return Judged(store, _apply(store, store.write_entries(tree, restored), answer.test_patch, answer))
@@ -119,9 +124,17 @@ def test_files(answer: Answer) -> tuple[str, ...]:
     return tuple(sorted(path for path in named if path and is_safe_path(byte_path(path))))
 
 
-def _decides(path: str) -> bool:
-    first, _, below = path.partition("/")
-    return path.rpartition("/")[2] in _DECIDING or (first if below else first.removesuffix(".py")) in _RUNNERS
+def _decides(path: str, repository: Repository, base_tree: str) -> bool:
+    """Whether a file has a say in how tests run: by its name, or as a module in a runner's place where none was."""
+    parts = path.split("/")
+    if parts[-1] in _DECIDING:
+        return True
+    for depth, name in enumerate(parts[:2]):
+        module = name if depth < len(parts) - 1 else name.removesuffix(".py")
+        if module in _RUNNERS:
+            place = "/".join((*parts[:depth], module))
+            return all(repository.entry(base_tree, there) is None for there in (place, f"{place}.py"))
+    return False
 
 
 def _named(patch: str, answer: Answer) -> list[str]:

@@ -32,7 +32,7 @@ from handoff.takeover import Verdict
 from handoff.workplace import Surroundings
 
 LIMITS = Limits(memory_mb=4096, disk_mb=4096, processes=512, output_kb=32_768)
-VERSION = 1
+VERSION = 2
 """Raise it when the same run would be read differently."""
 
 

@@ -364,11 +364,11 @@ def test_files_that_decide_how_tests_run_are_the_bases_unless_the_solution_chang
     own = dict.fromkeys(
         (
             *("conftest.py", "tests/conftest.py", "setup.cfg", "pyproject.toml", "sitecustomize.py"),
-            *("pytest.py", "pytest/__init__.py", "_pytest/x.py", "unittest/__init__.py"),
+            *("pytest.py", "pytest/__init__.py", "_pytest/x.py", "unittest/__init__.py", "src/pytest.py"),
         ),
         b"mine\n",
     )
-    kept = {"src/pytest.py": b"mine\n", "tox.ini": b"mine\n", "tests/util.py": b"mine\n"}
+    kept = dict.fromkeys(("tox.ini", "tests/util.py", "src/deep/pytest.py", "docs/unittest.txt"), b"mine\n")
     gold = "--- /dev/null\n+++ b/tox.ini\n@@ -0,0 +1 @@\n+theirs\n"
     known = Answer(instance_id="i", patch=gold, test_patch=TEST_PATCH)
     state = repository.write_tree(base, {**own, **kept})
@@ -376,6 +376,18 @@ def test_files_that_decide_how_tests_run_are_the_bases_unless_the_solution_chang
     with judged.repository as store:
         present = {path for path, _, new in store.differences(base, judged.tree) if new is not None}
     assert present == {*kept, "tests/test_a.py"}
+
+
+def test_what_a_solution_may_change_stays_changed(repository: Repository, tmp_path: Path) -> None:
+    """A module whose documentation is run as tests, and the work on a test runner itself."""
+    tests = dict.fromkeys(("src/pager_test.py", "app/tests.py", "test.js", "a/spec/b.rb", "x/a.spec.ts"), b"1\n")
+    base = commit(repository.git_dir, {**TESTED, **tests, "_pytest/a.py": b"1\n"}, "Base")
+    work = dict.fromkeys(("src/pager.py", "_pytest/a.py", "_pytest/b.py"), b"mended\n")
+    state = repository.write_tree(repository.tree_of(base), {**work, **dict.fromkeys(tests, b"mine\n")})
+    names = tuple(f"{path}::test" for path in ("src/pager.py", *tests))
+    judged = with_tests(tmp_path / "s", repository, base, state, Answer(instance_id="i", pass_to_pass=names))
+    with judged.repository as store:
+        assert {path for path, _, _ in store.differences(repository.tree_of(base), judged.tree)} == set(work)
 
 
 def test_the_reference_of_a_planted_bug_is_the_bug_taken_back(

@@ -274,6 +274,22 @@ def test_nothing_is_tested_twice(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert len(tested) == len(set(tested)) <= 3
 
 
+def test_an_agent_that_is_a_command_is_judged_like_a_model(world: World) -> None:
+    """On what it left in the work tree, by the same tests; the verdict is not the agent's to give."""
+    world.ingest()
+    text = (world.data / "handoff.toml").read_text()
+    mending = FIXED[1]["command"].replace("\\", "\\\\")
+    more = f'[successors.mends]\nkind = "command"\ncommand = "cat {{prompt}}; {mending}"\n'
+    more += '[successors.claims]\nkind = "command"\ncommand = "cat {prompt}; echo 2 passed"\n'
+    (world.data / "handoff.toml").write_text(f"{text}\n{more}")
+    point = world.point()["point_id"]
+    rows = [one_takeover(Project(world.data), point, "repo", name, 0) for name in ("mends", "claims")]
+    assert [(row["solved"], row["tests_passed"], row["successor"]) for row in rows] == [
+        (True, 2, "command"),
+        (False, 1, "command"),
+    ]
+
+
 # -- rounds ---------------------------------------------------------------------------------------
 
 
