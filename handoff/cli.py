@@ -225,7 +225,7 @@ def ingest(
         environment.environment_facts(project, name)
         corpus.repository_states(project, name)
         quality.quality_signals(project, name)
-        handoffs.injected_handoffs(project, name)
+        handoffs.injected_handoffs(project, name, report("running the tasks' tests"))
         handoffs.view_renderings(project, name)
     print_shard(project, name)
     if (known := instances_of(project, name)) is not None:

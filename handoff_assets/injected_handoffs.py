@@ -2,6 +2,7 @@
 
 from dagster import AssetExecutionContext, MaterializeResult
 
+from handoff_assets import progress
 from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import shards
 from handoff_assets.quality_signals import quality_signals
@@ -54,5 +55,5 @@ def injected_handoffs(
     from handoff.stages import handoffs
 
     opened = project.open(repositories, sandbox)
-    written = handoffs.injected_handoffs(opened, context.partition_key)
+    written = handoffs.injected_handoffs(opened, context.partition_key, progress.of(context))
     return materialized(opened, written, LABELS, CLASSES)

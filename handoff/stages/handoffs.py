@@ -35,8 +35,8 @@ State = tuple[str, str, str]
 """(repository, base commit, tree)."""
 
 
-def injected_handoffs(project: Project, shard: str) -> Written:
-    """Find every handoff point of a shard's trajectories, with its sealed targets.
+def injected_handoffs(project: Project, shard: str, progress: Progress | None = None) -> Written:
+    """Find every handoff point of a shard's trajectories, with its sealed targets. ``progress``: of testing states.
 
     Where tests can run, each distinct state is tested once for its class; elsewhere the class stays null. A leaked
     run (docs/science.md §14) has points only before its leak, and its outcome counts for nothing: no gold, no plan.
@@ -57,7 +57,7 @@ def injected_handoffs(project: Project, shard: str) -> Written:
         base, now = counted[_state(row, row["base_commit"])], counted[_state(row, row["tree"])]
         row["state_class"] = state_class(base=base, now=now)
     if tested_by:
-        _classify(project, shard, [row for row in rows if row["repo"] and not is_embedded(row["repo"])])
+        _classify(project, shard, [row for row in rows if row["repo"] and not is_embedded(row["repo"])], progress)
     return project.lake.write("injected_handoffs", rows, inputs=inputs, shard=shard)
 
 
@@ -110,14 +110,14 @@ def _run_tests(project: Project, states: Sequence[State]) -> dict[State, tuple[i
     return dict(zip(states, counts, strict=True))
 
 
-def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]]) -> None:
+def _classify(project: Project, shard: str, rows: Sequence[dict[str, Any]], progress: Progress | None) -> None:
     """Fill in the class of states of real repositories, each distinct one tested once by its task's own tests."""
     for row in rows:
         row["state_class_reason"] = None if is_real(row) else "not all of the state follows from the recording"
     rows = [row for row in rows if is_real(row)]
     states = [(row["repo"], row["base_commit"], row["task_id"], row["tree"]) for row in rows]
     distinct = list(dict.fromkeys(states))
-    found = dict(zip(distinct, judge_states(project, shard, distinct), strict=True))
+    found = dict(zip(distinct, judge_states(project, shard, distinct, progress), strict=True))
     for row, state in zip(rows, states, strict=True):
         row["state_class"] = found[state].state
         row["state_class_reason"] = None if found[state].state else found[state].reason
