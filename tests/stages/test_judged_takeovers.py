@@ -246,9 +246,6 @@ def test_states_are_classed_where_asked(world: World) -> None:
     assert {p["state_class"] for p in world.ingest()} == {None}
     points = world.ingest("--test")
     assert points and {p["state_class"] for p in points} == {"needs_completion"}
-    assert {p["state_class"] for p in world.ingest("--test", PASS_TO_PASS=["tests/test_pager.py::nobody"])} == {
-        "needs_completion"
-    }
     untold = world.ingest("--test", PASS_TO_PASS=[], FAIL_TO_PASS=[])
     assert {(p["state_class"], p["state_class_reason"]) for p in untold} == {
         (None, "the instance names no tests that decide it")
