@@ -271,6 +271,17 @@ def test_nothing_is_tested_twice(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert len(tested) == len(set(tested)) <= 3
 
 
+def test_any_interface_serves_and_a_second_asking_reads_the_journal(world: World) -> None:
+    world.ingest()
+    world.script[:] = [message("", FIXED, SUBMIT)]
+    arguments = ["takeover", world.point()["point_id"], "--successor", "stub", "--view", "window:2"]
+    shown = [CliRunner().invoke(cli.app, [*arguments, "--data", str(world.data)]) for _ in range(2)]
+    assert [result.exit_code for result in shown] == [0, 0], shown[0].output
+    assert shown[0].stdout == shown[1].stdout and not world.script
+    said = " ".join(shown[0].stdout.split())
+    assert "stub, window:2" in said and "solved yes, 2 of 2 tests pass" in said
+
+
 def test_an_agent_that_is_a_command_is_judged_like_a_model(world: World) -> None:
     """On what it left in the work tree, by the same tests; the verdict is not the agent's to give."""
     world.ingest()
