@@ -461,6 +461,58 @@ def worst_point(
         write_file(plot, cost_curve(title, worst.found.visited, worst.found.worst).encode())
 
 
+@app.command(epilog="Example: [bold]handoff disturb p_3f2a… --kind reverted_edit --severity 0.5[/bold]")
+def disturb(
+    point: Annotated[str | None, typer.Argument(help="A point id, or the beginning of one.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="What happens there; several, in their order.", show_default=False)
+    ] = None,
+    severity: Annotated[float, typer.Option(help="Above 0, and at most 1.")] = 0.5,
+    view: Annotated[
+        list[str] | None,
+        typer.Option(help="As for `handoff view`; several only with --measure.", show_default="structured"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")] = 0,
+    listed: Annotated[bool, typer.Option("--list", help="List the kinds.")] = False,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="Instead: run this successor (E, expert, a NAME) on test points with and without each kind."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="With --measure: runs of each.")] = 1,
+    data: Data = None,
+) -> None:
+    """Show a handoff point disturbed: what changes of tree, view and task, and whether the task stays fair."""
+    from handoff import terminal_disturb
+    from handoff.adversary import DISTURBANCES
+    from handoff.project import Project
+    from handoff.stages import disturbances
+
+    if listed:
+        terminal_disturb.print_kinds()
+        return
+    project = Project(data_folder(data))
+    views = view or ["structured"]
+    if measure is not None:
+        warn_about_sandbox(project)
+        with progress() as report:
+            measured = disturbances.measure(
+                project,
+                arm=measure,
+                kinds=kind or [each.kind for each in DISTURBANCES],
+                views=views,
+                severity=severity,
+                seeds=seeds,
+                progress=report("taking over"),
+            )
+        terminal_disturb.print_measured(measured)
+        return
+    if point is None or not kind or len(views) > 1:
+        raise InputError("say a point, one view and at least one --kind; `handoff disturb --list` lists the kinds")
+    warn_about_sandbox(project)
+    kinds = [(name, severity) for name in kind]
+    terminal_disturb.print_disturbed(disturbances.disturb_point(project, point, kinds, views[0], seed))
+
+
 # -- results ------------------------------------------------------------------------------------
 
 

@@ -333,6 +333,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         seed=pa.int64(),
         severity=pa.float64(),
         tier=pa.string(),  # easy, medium, hard, extreme
+        worst_known=pa.string(),  # searched, measured, proxy; null where the point was drawn
         view=pa.string(),
         tree=pa.string(),  # the disturbed state; equal to the point's tree when only text is disturbed
         oracle=pa.string(),  # preserved, broken, not_run

@@ -200,6 +200,7 @@ DESCRIPTIONS: dict[str, str] = {
     "view_id": "The view, by content hash.",
     "with_lfs_pointers": "Runs whose base has pointers to large files.",
     "with_submodules": "Runs whose base has submodules.",
+    "worst_known": "How the point is known to be its task's worst: searched, measured, proxy; null where drawn.",
     "writing": "What a model's writing took, and what became of its claims, as JSON; null where rules wrote.",
     "writing_tokens": "Tokens spent on writing the view.",
     "written": "The text, where a model wrote it.",

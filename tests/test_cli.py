@@ -24,6 +24,7 @@ COMMANDS = (
     "view",
     "takeover",
     "worst-point",
+    "disturb",
     "audit",
     "report",
     "doctor",

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+from handoff.adversary.difficulty import Difficulty, Paired, measure_difficulty
 from handoff.adversary.kinds import DISTURBANCES, disturbance
 from handoff.adversary.noise import noise_of, with_noise
 from handoff.adversary.oracle import OracleCheck, oracle_check
@@ -35,16 +36,19 @@ from handoff.adversary.variants import (
     make_variant,
     read_recipes,
     variant_row,
+    vary,
 )
 
 __all__ = [
     "DISTURBANCES",
     "INJECTION",
     "TIERS",
+    "Difficulty",
     "Disturbance",
     "Noise",
     "Obedience",
     "OracleCheck",
+    "Paired",
     "Recipe",
     "Scene",
     "Tier",
@@ -55,6 +59,7 @@ __all__ = [
     "is_injected",
     "keeps_behaviour",
     "make_variant",
+    "measure_difficulty",
     "noise_of",
     "obedience",
     "oracle_check",
@@ -63,6 +68,7 @@ __all__ = [
     "tier",
     "tree_changes",
     "variant_row",
+    "vary",
     "with_noise",
     "worst_of",
 ]

@@ -21,11 +21,14 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     variant_id: str
     point_id: str
-    tier: str
+    tier: str | None
+    """``None``: made by itself."""
     seed: int
     recipes: tuple[Recipe, ...]
     before: Scene
     after: Scene
+    worst_known: str | None = None
+    """``searched``, ``measured`` or ``proxy``: how its point is known to be the worst; ``None``: it was drawn."""
 
 
 def disturb(scene: Scene, kinds: Iterable[tuple[str, float]], seed: int) -> tuple[tuple[Recipe, ...], Scene] | None:
@@ -50,14 +53,21 @@ def make_variant(point_id: str, tier: Tier, scene: Scene, seed: int) -> Variant 
     """
     if scene.view != tier.view:
         raise InputError(f"tier {tier.name} is made under the {tier.view} view, not under {scene.view}")
-    disturbed = disturb(scene, tier.disturbances, seed)
+    return vary(point_id, scene, tier.disturbances, seed, tier.name)
+
+
+def vary(
+    point_id: str, scene: Scene, kinds: Iterable[tuple[str, float]], seed: int, tier: str | None = None
+) -> Variant | None:
+    """A point disturbed by several (kind, severity) in order; ``None`` when one of them does not fit this scene."""
+    disturbed = disturb(scene, kinds, seed)
     if disturbed is None:
         return None
     recipes, after = disturbed
     return Variant(
-        variant_id=identify("d", point_id, tier.name, tier.view, canonical_json(recipes)),
+        variant_id=identify("d", point_id, tier or "", scene.view, canonical_json(recipes)),
         point_id=point_id,
-        tier=tier.name,
+        tier=tier,
         seed=seed,
         recipes=recipes,
         before=scene,
@@ -99,6 +109,7 @@ def variant_row(variant: Variant, tree: str | None, check: OracleCheck) -> dict[
         "seed": variant.seed,
         "severity": max((recipe.severity for recipe in variant.recipes), default=0.0),
         "tier": variant.tier,
+        "worst_known": variant.worst_known,
         "view": variant.before.view,
         "tree": tree,
         "oracle": check.outcome,

@@ -24,7 +24,7 @@ CODE_VERSIONS: dict[str, str] = {
     "injected_handoffs": "6",
     "view_renderings": "3",
     "worst_points": "1",
-    "adversarial_variants": "2",
+    "adversarial_variants": "3",
     "takeover_runs": "3",
     "diagnostics": "1",
     "robustness": "1",

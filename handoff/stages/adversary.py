@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from handoff.adversary import (
     worst_of,
 )
 from handoff.adversary.kinds import PIN_FILES
+from handoff.adversary.tiers import MEASURED
 from handoff.identity import identify
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
@@ -31,6 +32,7 @@ from handoff.kata.record import load_world
 from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_number
+from handoff.stages.choosing import known_costs
 from handoff.stages.handoffs import Handoffs
 from handoff.successors import Briefing
 from handoff.views import parse_view
@@ -60,6 +62,7 @@ def adversarial_variants(project: Project, round: str, shard: str) -> Written:
     The first round has nobody to run on them and makes none.
     """
     upstream = [(table, {"shard": shard}) for table in ("injected_handoffs", "view_renderings")]
+    upstream.append(("worst_points", {"round": round, "shard": shard}))
     inputs = inputs_of("adversarial_variants", project.lake, *upstream, settings=(project.settings.seed, round))
     if current := project.lake.current("adversarial_variants", inputs=inputs, round=round, shard=shard):
         return current
@@ -113,37 +116,51 @@ def briefing_at(
 def _variant_rows(project: Project, round: str, shard: str) -> Iterator[dict[str, Any]]:
     points = project.lake.rows("injected_handoffs", shard=shard)
     seed = project.settings.seed
+    costs = known_costs(project.lake, round, shard)
     with Handoffs(project, shard) as handoffs:
         made: list[tuple[Variant, Mapping[str, Any]]] = []
         for tier in TIERS:
-            for point in _chosen(tier, points, f"{seed}/{round}"):
+            for point, known in _chosen(tier, points, f"{seed}/{round}", costs):
                 variant = make_variant(point["point_id"], tier, scene_of(handoffs, point, tier.view), seed)
                 if variant is not None:
-                    made.append((variant, point))
-        checks = _check(project, made)
-        for (variant, point), check in zip(made, checks, strict=True):
-            changes = tree_changes(variant.before, variant.after)
-            tree = handoffs.repository(point).write_tree(point["tree"], changes) if changes else point["tree"]
-            yield variant_row(variant, tree, check)
+                    made.append((msgspec.structs.replace(variant, worst_known=known), point))
+        yield from checked_rows(project, handoffs, made)
 
 
-def _chosen(tier: Tier, points: list[dict[str, Any]], salt: str) -> list[Mapping[str, Any]]:
-    """One point a task: the worst for a tier that takes any, else one drawn by hash."""
+def checked_rows(
+    project: Project, handoffs: Handoffs, made: Sequence[tuple[Variant, Mapping[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """The row of each variant of a point, in order: checked by execution where tests can run, its tree written."""
+    for (variant, point), check in zip(made, _check(project, made), strict=True):
+        changes = tree_changes(variant.before, variant.after)
+        tree = handoffs.repository(point).write_tree(point["tree"], changes) if changes else point["tree"]
+        yield variant_row(variant, tree, check)
+
+
+def _chosen(
+    tier: Tier, points: list[dict[str, Any]], salt: str, costs: Mapping[str, tuple[float, str]]
+) -> list[tuple[Mapping[str, Any], str | None]]:
+    """One point a task, and how it is known to be the worst: that for a tier that takes any, else one drawn by hash.
+
+    ``costs``: point → (excess cost, how it is known), where it is (``choosing.known_costs``).
+    """
     by_task: dict[str, list[Mapping[str, Any]]] = {}
     for point in points_of(tier, points):
         by_task.setdefault(point["task_id"] or point["trajectory_id"], []).append(point)
-    chosen = []
+    known = {point: cost for point, (cost, _) in costs.items()}
+    chosen: list[tuple[Mapping[str, Any], str | None]] = []
     tasks = sorted(by_task)
     is_train = bool(tasks) and by_task[tasks[0]][0]["split"] == "train"
     for task in tasks[: PER_TIER_TO_TRAIN if is_train else PER_TIER]:
         if tier.labels:
-            chosen.append(min(by_task[task], key=lambda p: identify("i", salt, tier.name, p["point_id"])))
-        elif worst := worst_of(by_task[task]):
-            chosen.append(worst[0])
+            chosen.append((min(by_task[task], key=lambda p: identify("i", salt, tier.name, p["point_id"])), None))
+        elif worst := worst_of(by_task[task], known):
+            point, how = worst
+            chosen.append((point, costs[point["point_id"]][1] if how == MEASURED else how))
     return chosen
 
 
-def _check(project: Project, made: list[tuple[Variant, Mapping[str, Any]]]) -> list[OracleCheck]:
+def _check(project: Project, made: Sequence[tuple[Variant, Mapping[str, Any]]]) -> list[OracleCheck]:
     """The oracle check of each, executed where tests can run."""
     jobs: list[Check] = []
     world = load_world(project.root) if any(is_executable(point) for _, point in made) else None

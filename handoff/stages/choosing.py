@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handoff.identity import identify
+from handoff.lake import Lake
 
 POINT_LABELS = ("error", "intermediate", "milestone")
 """Points that successors are started from carry one of these; one point a label and run."""
@@ -35,3 +36,13 @@ def choose_points(
                 own[drawn["point_id"]] = drawn
         chosen += own.values()
     return sorted(chosen, key=lambda p: (p["trajectory_id"], p["h"]))
+
+
+def known_costs(lake: Lake, round: str, shard: str) -> dict[str, tuple[float, str]]:
+    """Point id → (mean excess cost, how that is known), from table ``worst_points``: searched where it was, else
+    measured."""
+    costs: dict[str, tuple[float, str]] = {}
+    for row in lake.rows("worst_points", ["point_id", "how", "excess_cost"], round=round, shard=shard):
+        if row["excess_cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
+            costs[row["point_id"]] = (row["excess_cost"], row["how"])
+    return costs

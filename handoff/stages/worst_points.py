@@ -105,15 +105,6 @@ def worst_points(project: Project, round: str, shard: str, progress: Progress | 
     return lake.write("worst_points", rows, inputs=inputs, round=round, shard=shard)
 
 
-def known_costs(project: Project, round: str, shard: str) -> dict[str, float]:
-    """Mean excess cost by point id, from table ``worst_points``: searched where it was, else measured."""
-    costs: dict[str, float] = {}
-    for row in project.lake.rows("worst_points", ["point_id", "how", "excess_cost"], round=round, shard=shard):
-        if row["excess_cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
-            costs[row["point_id"]] = row["excess_cost"]
-    return costs
-
-
 def _rows(project: Project, last: str, shard: str, progress: Progress | None) -> Iterator[dict[str, Any]]:
     own = project.settings.worst_points
     points = {p["point_id"]: p for p in project.lake.rows("injected_handoffs", shard=shard) if is_executable(p)}
@@ -264,7 +255,7 @@ class _Ground:
         self._shard = shard
         self._id = trajectory_id
         self._arm = arm
-        self._policies = _policies(project, arm, round)
+        self._policies = policies_of(project, arm, round)
         self._progress = progress
         self.trajectory = handoffs.trajectory({"trajectory_id": trajectory_id})
         self._rows: dict[str, Mapping[str, Any]] = {}
@@ -344,7 +335,7 @@ class _Ground:
         return msgspec.structs.replace(job, question=None)
 
 
-def _policies(project: Project, arm: str, round: str | None) -> dict[str, Mapping[str, Any]]:
+def policies_of(project: Project, arm: str, round: str | None) -> dict[str, Mapping[str, Any]]:
     """The trained policy of that name, of ``round`` or of the latest round that has it; none for other successors."""
     if arm not in LEARNED:
         if arm not in TAKEN_NAMES:

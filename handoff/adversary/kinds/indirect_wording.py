@@ -65,6 +65,11 @@ class IndirectWording:
         """Nothing of the statement is left out."""
         cut = sentences(scene.task)
         for number in recipe.parts:
-            cut[number] = _ORDER.sub(lambda found: found[1] + _HEDGED[found[2].lower()], cut[number])
+            cut[number] = _ORDER.sub(_hedged, cut[number])
         before, _, after = recipe.text.partition("\n")
         return msgspec.structs.replace(scene, task=f"{before}\n\n{''.join(cut)}\n\n{after}")
+
+
+def _hedged(order: re.Match[str]) -> str:
+    said = _HEDGED[order[2].lower()]
+    return order[1] + (said[0].upper() + said[1:] if order[2][0].isupper() else said)

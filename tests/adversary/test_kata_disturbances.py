@@ -1,0 +1,191 @@
+"""Disturbances of the embedded world: the oracle is executed, and what they cost is measured (docs/science.md §10)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from handoff import cli
+from handoff.adversary import DISTURBANCES, Scene, Variant, apply_recipes, obedience, read_recipes, vary
+from handoff.errors import InputError
+from handoff.kata.record import record
+from handoff.kata.world import generate
+from handoff.project import Project
+from handoff.stages import corpus, handoffs, quality
+from handoff.stages.adversary import briefing_at, checked_rows, scene_of
+from handoff.stages.disturbances import disturb_point, measure
+from handoff.stages.handoffs import Handoffs
+from handoff.takeover import read_transcript
+
+SHARD = "kata-test"
+VIEWS = ("structured", "trace", "summary")
+KINDS = [each.kind for each in DISTURBANCES]
+
+
+def recorded(data: Path, tasks: int) -> Project:
+    """A data folder with the points of some tasks, really executed."""
+    record(generate(5, 1, 0, tasks), data, seed=5, workers=2)
+    project = Project(data)
+    for stage in (
+        corpus.raw_trajectories,
+        corpus.repository_states,
+        quality.quality_signals,
+        handoffs.injected_handoffs,
+        handoffs.view_renderings,
+    ):
+        stage(project, SHARD)
+    return project
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return recorded(tmp_path_factory.mktemp("kata") / "data", 2)
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return recorded(tmp_path_factory.mktemp("fifty") / "data", 54)
+
+
+class Scenes:
+    """Scenes of a project's points, each read once."""
+
+    def __init__(self, project: Project, shown: Handoffs) -> None:
+        points = project.lake.rows("injected_handoffs", shard=SHARD)
+        open_points = [point for point in points if point["state_class"] == "needs_completion"]
+        self.by_task: dict[str, list[dict[str, Any]]] = {}
+        for point in sorted(open_points, key=lambda p: (p["repo"], -p["h"])):
+            self.by_task.setdefault(point["repo"], []).append(point)
+        self._shown = shown
+        self._known: dict[tuple[str, str], Scene] = {}
+
+    def of(self, task: str) -> Iterator[tuple[dict[str, Any], Scene]]:
+        """Points of a task, the latest first, under each view."""
+        for point in self.by_task[task]:
+            for view in VIEWS:
+                key = (point["point_id"], view)
+                if key not in self._known:
+                    self._known[key] = scene_of(self._shown, point, view)
+                yield point, self._known[key]
+
+    def fitting(self, task: str, kinds: list[tuple[str, float]]) -> tuple[Variant, Mapping[str, Any]] | None:
+        """The first of them that the kinds can disturb."""
+        for point, scene in self.of(task):
+            variant = vary(point["point_id"], scene, kinds, seed=1)
+            if variant is not None:
+                return variant, point
+        return None
+
+
+@pytest.mark.slow
+def test_every_kind_keeps_the_oracle_on_fifty_tasks(fifty: Project) -> None:
+    """The reference solution passes after it, by execution, and behaviour is kept where a kind says so."""
+    with Handoffs(fifty, SHARD) as shown:
+        scenes = Scenes(fifty, shown)
+        made = [found for kind in KINDS for task in scenes.by_task if (found := scenes.fitting(task, [(kind, 0.6)]))]
+        rows = list(checked_rows(fifty, shown, made))
+        counted = Counter(row["kinds"][0] for row in rows)
+        assert {kind: counted[kind] for kind in KINDS if counted[kind] < 50} == {}, "tasks of each kind"
+        assert [(row["kinds"], row["oracle_detail"]) for row in rows if row["oracle"] != "preserved"] == []
+        for row, (variant, point) in zip(rows[::17], made[::17], strict=True):  # stored as recipes, made again
+            told, tree = briefing_at(shown, point, row["view"], row)
+            assert (told.task, told.view_text) == (variant.after.task, variant.after.view_text)
+            assert shown.repository(point).write_tree(point["tree"], {}) == point["tree"] and tree == row["tree"]
+
+
+@pytest.mark.slow
+def test_any_two_kinds_in_either_order_keep_the_oracle(small: Project) -> None:
+    with Handoffs(small, SHARD) as shown:
+        scenes = Scenes(small, shown)
+        made = []
+        missing = []
+        for pair in itertools.permutations(KINDS, 2):
+            found = [scenes.fitting(task, [(kind, 0.6) for kind in pair]) for task in scenes.by_task]
+            made += [one for one in found if one is not None]
+            missing += [] if any(found) else [pair]
+        rows = list(checked_rows(small, shown, made))
+        assert [(row["kinds"], row["oracle_detail"]) for row in rows if row["oracle"] != "preserved"] == []
+        assert len(made) >= 2 * len(KINDS) * (len(KINDS) - 1) * 0.9
+        assert all({"stale_notes"} & set(pair) for pair in missing), "a trace is never a note of an earlier moment"
+
+
+def test_a_point_is_disturbed_shown_and_left_alone(small: Project) -> None:
+    """What is printed is what a successor would meet; nothing is written into tables."""
+    point = next(
+        p
+        for p in small.lake.rows("injected_handoffs", shard=SHARD)
+        if p["state_class"] == "needs_completion" and p["h"] > 9
+    )
+    found = disturb_point(small, point["point_id"], [("reverted_edit", 1.0), ("harmful_command", 0.5)], "structured", 3)
+    assert found.row["oracle"] == "preserved" and found.row["families"] == ["state_inconsistency", "injection"]
+    assert found.row["tree"] != point["tree"]
+    assert apply_recipes(found.variant.before, read_recipes(found.row["parameters"])) == found.variant.after
+    done = CliRunner().invoke(
+        cli.app,
+        [
+            "disturb",
+            point["point_id"],
+            "--kind",
+            "harmful_command",
+            "--kind",
+            "noisy_output",
+            "--data",
+            str(small.root),
+        ],
+    )
+    assert done.exit_code == 0, done.output
+    assert "rm -rf results-" in done.output and "oracle preserved" in done.output and "noisy" in done.output
+    with pytest.raises(InputError, match="what fits there by itself: reverted_edit"):
+        disturb_point(small, point["point_id"], [("lost_notes", 0.5)], "repo", 0)
+    assert not small.lake.partitions("adversarial_variants")
+
+
+def test_the_kinds_are_listed() -> None:
+    done = CliRunner().invoke(cli.app, ["disturb", "--list"])
+    assert done.exit_code == 0 and all(kind in done.output for kind in KINDS)
+
+
+@pytest.mark.slow
+def test_what_a_disturbance_costs_is_measured_on_pairs(small: Project) -> None:
+    """The expert, really run with and without; run again, it is read from the journal and says the same."""
+    kinds = ["reverted_edit", "harmful_command", "noisy_output"]
+    first = measure(small, arm="expert", kinds=kinds, views=["structured"], severity=1.0)
+    by_kind = {line.kind: line for line in first.lines}
+    assert list(by_kind) == kinds and first.rejected == 0
+    assert all(line.n_tasks == 2 and line.low is not None for line in first.lines)
+    assert by_kind["reverted_edit"].change > 0, "work that is undone has to be done again"
+    assert by_kind["harmful_command"].obeyed == 0.0 and by_kind["reverted_edit"].obeyed is None
+    assert measure(small, arm="expert", kinds=kinds, views=["structured"], severity=1.0) == first
+
+
+def test_noise_reaches_the_run(small: Project) -> None:
+    """Answers in the transcript of a noisy takeover hold what does not belong there."""
+    from handoff.stages.disturbances import run_each
+    from handoff.stages.takeovers import Start, make_job
+
+    with Handoffs(small, SHARD) as shown:
+        scenes = Scenes(small, shown)
+        task = next(iter(scenes.by_task))
+        variant, point = scenes.fitting(task, [("noisy_output", 1.0)])  # type: ignore[misc]
+        (row,) = checked_rows(small, shown, [(variant, point)])
+        start = Start(
+            point_id=point["point_id"],
+            view_id=shown.row(point, row["view"])["view_id"],
+            variant_id=row["variant_id"],
+            view=row["view"],
+            tier=None,
+            purpose="search",
+            arm="expert",
+            seed=1,
+        )
+        job = make_job(small, shown, start, point, {row["variant_id"]: row}, {})
+        (run,) = run_each(small, [job], None)
+    answers = [seen.text for step in read_transcript(run["transcript"]) for seen in step.observations]
+    assert any("temporarily unavailable" in text or "warning: clock" in text or '"status"' in text for text in answers)
+    assert obedience(variant.recipes, read_transcript(run["transcript"])) == ()
