@@ -1,9 +1,9 @@
 """Variants: all disturbed points of many runs, stored as recipes, beside storing what is disturbed as a whole.
 
-The runs are real SWE-agent recordings, or made ones, strung together to fifty steps (``bench/views.py``). In each, three
-of this project's files are changed in a few lines. Each is cut at one point; views are rendered, the evidence is
-gathered and twenty variants are planned, applied and written. Trees are not: writing them is git's work, and the
-oracle check runs tests.
+The runs are real SWE-agent recordings, or made ones, strung together to fifty steps (``bench/views.py``), and three of
+this project's files are changed in each. Each is cut at one point; views are rendered, the evidence is gathered and
+twenty variants are planned, applied and written. Trees are not: writing them is git's work, and the oracle check runs
+tests.
 """
 
 from __future__ import annotations
