@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from handoff.errors import SandboxError
-from handoff.sandbox import Limits, available, docker, engine, open_sandbox
+from handoff.sandbox import Limits, Mount, available, docker, engine, open_sandbox
 from tests.sandbox.conftest import Open
 
 needs_engine = pytest.mark.docker
@@ -244,3 +245,28 @@ def test_an_image_that_is_not_here_is_not_fetched(docker_image: str, work: Path)
     with pytest.raises(SandboxError, match="cannot be shown"):
         open_sandbox("docker", work, image=docker_image, root="/etc/x")
     assert list(work.iterdir()) == []
+
+
+@needs_engine
+def test_what_is_shown_beside_can_be_read_written_and_called(opened: Open, work: Path, tmp_path: Path) -> None:
+    """As a program that acts by itself needs it: its settings, a folder for what it writes, a socket to its model."""
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.mkdir()
+    out.mkdir()
+    (given / "prompt").write_text("Fix it.")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(out / "door"))
+        listener.listen()
+        mounts = (Mount(given, "/agent/given"), Mount(out, "/agent/out", is_writable=True))
+        sandbox = opened("docker", work, mounts=mounts)
+        assert sandbox.run("cat /agent/given/prompt").output == "Fix it."
+        assert sandbox.run("echo > /agent/given/x").exit_code != 0
+        assert sandbox.run("echo done > /agent/out/x").exit_code == 0
+        code = "import socket; socket.socket(socket.AF_UNIX).connect('/agent/out/door')"
+        assert sandbox.run(f'python3 -c "{code}"').exit_code == 0
+        sandbox.close()
+    assert (out / "x").read_text() == "done\n"
+    assert {(p.stat().st_uid, p.stat().st_gid) for p in (out, out / "x")} == {(os.getuid(), out.parent.stat().st_gid)}
+    for place in ("/etc/x", "/repo/x", "/proc"):
+        with pytest.raises(SandboxError, match="nothing can be shown"):
+            opened("docker", work, mounts=(Mount(given, place),))
