@@ -96,6 +96,8 @@ class Watch:
         while not self._closing.wait(BUSY_S if self.is_busy else IDLE_S):
             try:
                 is_full = self._is_full()
+            except FileNotFoundError:  # no work folder: whoever starts a shell in it will say so
+                is_full = False
             except OSError:
                 is_full = True
             with self._lock:  # held while stopping, so that nobody reaps the process meanwhile
