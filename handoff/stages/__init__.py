@@ -18,7 +18,7 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "7",
-    "repository_states": "7",
+    "repository_states": "8",
     "environment_facts": "1",
     "quality_signals": "1",
     "injected_handoffs": "6",

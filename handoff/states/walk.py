@@ -157,8 +157,11 @@ class Walk(Watching):
                 self._heed_programs(operations)
                 self._heed_names(start)
             elif observation.missing != "not_executed":
-                self._touch(start, tuple(each for each in operations if not self._is_refusal_due(each)), None)
-                self._heed_begun(observation, operations)
+                doubted = tuple(each for each in operations if not self._is_refusal_due(each))
+                self._touch(start, doubted, None)
+                if may_have_begun(observation):
+                    self._heed_begun(doubted)
+                self.histories.mark_doubtful(len(self.moments))
             if happened and observation.missing == "none":
                 self._forget_changed(start, NOT_TOLD)
             if happened and _is_redacted(action):
@@ -215,11 +218,18 @@ class Walk(Watching):
                 self._misfit(misfit)
             self._touch(start, (operation,), operation)
 
-    def _heed_begun(self, observation: Observation, operations: tuple[Operation, ...]) -> None:
-        """A call of unknown effect that failed, or was stopped, may have done a part of it."""
+    def _heed_begun(self, operations: Iterable[Operation]) -> None:
+        """A call that failed, or was stopped, may have done a part of what it does: made a file, changed any."""
         for operation in operations:
-            if isinstance(operation, Opaque) and operation.is_possible and may_have_begun(observation):
+            paths = changed_paths(operation)
+            if isinstance(operation, Opaque) and (operation.is_possible or not paths):
                 self._suspect(f"{operation.reason}, which did not end well,")
+            for named in paths:
+                place = self.files.locate(named)
+                if place == "" or (place is not None and self.files.is_folder(place)):
+                    self._suspect(f"what was to be done in {named!r}, and did not end well,")
+                elif place is not None and self.files.get(place) is None and place not in self.histories:
+                    self.histories.touch(place, self.files.base(place), None, self._step, len(self.moments), None)
 
     def _heed_programs(self, operations: Iterable[Operation]) -> None:
         for operation in operations:

@@ -64,6 +64,36 @@ def test_a_call_of_unknown_effect_that_ended_badly_may_have_begun(
     assert found.is_derivable is False
 
 
+NEW = {"file_path": "/testbed/src/new.py", "content": "x\n"}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        call("Write", "EIO: the disk did not answer", error=True, **NEW),
+        call("Write", "", missing="aborted", **NEW),
+        call("bash", "", missing="aborted", command="echo x > src/new.py"),
+        call("bash", "", missing="aborted", command="for f in src/*.py; do cp $f $f.bak; done"),
+        call("bash", "", missing="aborted", command="black ."),
+    ],
+    ids=lambda step: step.actions[0].tool + step.actions[0].arguments[:30],
+)
+def test_a_call_that_was_stopped_may_have_made_a_file(repository: Repository, base: str, step: Step) -> None:
+    found = replayed(repository, base, LOOK, step, LOOK)
+    assert found.statuses == ("verified", "verified", "partial", "partial")
+    clean = bash("git status --short", "")
+    assert replayed(repository, base, LOOK, step, LOOK, clean).status == "verified"
+
+
+def test_what_puts_a_file_back_proves_nothing_of_what_it_was_before(repository: Repository, base: str) -> None:
+    """Whether the line was carried out in part cannot be told from the file that git then puts back."""
+    stopped = call("bash", "", missing="aborted", command="echo more >> README.md")
+    clean = bash("git status --short", "")
+    for back in ("git checkout .", "git checkout -- README.md", "printf 'A pager.\\n' > README.md"):
+        found = replayed(repository, base, LOOK, stopped, bash("pwd"), bash(back), clean)
+        assert found.statuses == ("verified", "verified", "partial", "partial", "verified", "verified"), back
+
+
 @pytest.mark.parametrize("said", ["<tool_use_error>no", "The user doesn't want to proceed with this tool use."])
 def test_a_call_that_the_harness_did_not_run_changed_nothing(repository: Repository, base: str, said: str) -> None:
     found = replayed(repository, base, LOOK, call("Task", said, error=True, prompt="x"), LOOK)

@@ -20,7 +20,7 @@ from handoff.states.proof.undoing import hunks_stand_once, origins
 class Version:
     """A file between two operations on it."""
 
-    __slots__ = ("by", "follows", "is_same", "is_shown", "moment", "proof", "shown", "state", "step")
+    __slots__ = ("by", "follows", "is_doubtful", "is_same", "is_shown", "moment", "proof", "shown", "state", "step")
 
     def __init__(self, state: FileState, step: int, moment: int, by: Operation | None) -> None:
         self.state = state
@@ -36,6 +36,8 @@ class Version:
         """Whether something shows every byte of it."""
         self.is_same = False
         """Whether it is the version before, unless something changed it that no text tells."""
+        self.is_doubtful = False
+        """Whether it may be another one: something may, or may not, have been done to it."""
         self.follows = False
         """Whether something shows that it is the version before with just this change."""
         self.proof = False
@@ -83,12 +85,17 @@ class Histories:
         versions = self._by_path.setdefault(path, [Version(base, 0, -1, None)])
         versions.append(Version(now, step, moment, by))
 
+    def mark_doubtful(self, moment: int) -> None:
+        """The versions that an action began may be others: it ended badly."""
+        for versions in self._by_path.values():
+            versions[-1].is_doubtful = versions[-1].is_doubtful or versions[-1].moment == moment
+
     def doubt(self, path: str, step: int, moment: int | None = None) -> None:
         """Something may have changed the file at ``step``: from there on only what shows it proves it."""
         versions = self._by_path[path]
         last = versions[-1]
         versions.append(Version(last.state, max(step, last.step), last.moment if moment is None else moment, None))
-        versions[-1].is_same = True
+        versions[-1].is_same = versions[-1].is_doubtful = True
 
     def settle(self) -> None:
         """Decide for every version whether it is proven, from the last to the first."""
@@ -157,7 +164,7 @@ def determines(base: Version, before: Version, after: Version) -> bool:
             return all(line in before.shown for line in range(first, min(last, len(lines_of(old))) + 1))
         case _:
             pass
-    return _lost(before, after) | _lost(before, base) <= before.shown
+    return not before.is_doubtful and _lost(before, after) | _lost(before, base) <= before.shown
 
 
 def _is_inserted(old: bytes, new: bytes) -> bool:

@@ -303,6 +303,8 @@ class Watching:
         """What git lists as changed against the base, and what it therefore says is not."""
         for path in self.histories.paths():
             base, state = self.files.base(path), self.files.get(path)
+            if base is None and state is None and path not in listed and not is_ignored(Disk(self.effects), path):
+                self._confirm(path)
             if base is None or self.effects.is_unknown(path):
                 continue
             if state == base and listed.get(path, " ")[0] not in " ?":
