@@ -78,6 +78,7 @@ class Snapshot(NamedTuple):
     versions: VersionsSnapshot
     lasting: frozenset[str]
     moving: dict[str, str]
+    links: dict[str, str]
 
 
 class Effects:
@@ -95,6 +96,8 @@ class Effects:
         """Files outside the repository that the run wrote (``None``: removed), where their content is known."""
         self.outside_modes: dict[str, str] = {}
         """Modes of those that were copied there."""
+        self.links: dict[str, str] = {}
+        """Symbolic links outside the repository that the run made → the place in it that they lead to."""
         self.id_digits: int | None = None
         """How many digits of an id the git of the recording prints, where it shows that."""
         self.moving: dict[str, str] = {}
@@ -383,6 +386,7 @@ class Effects:
             self.versions.snapshot(),
             self.lasting,
             dict(self.moving),
+            dict(self.links),
         )
 
     def go_back(self, snapshot: Snapshot) -> None:
@@ -396,3 +400,4 @@ class Effects:
         self.versions.go_back(snapshot.versions)
         self.lasting = snapshot.lasting
         self.moving = dict(snapshot.moving)
+        self.links = dict(snapshot.links)

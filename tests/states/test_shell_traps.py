@@ -103,6 +103,15 @@ PROGRAMS = [
     ["python3 -c \"from pathlib import Path; Path('a.txt').rename('b.txt')\""],
 ]
 """Programs that write files in ways of their own."""
+LINKS = [
+    ["ln -s $PWD/a.txt ../l; echo two > ../l", "cat a.txt > f"],
+    ["ln -s w/src ../l; echo two > ../l/n", "rm ../l; echo x > ../l"],
+    ["ln a.txt ../h; echo two > ../h", "cat a.txt"],
+    ["ln a.txt h; echo two > h", "cat a.txt > g; echo three > a.txt"],
+    ["cp -al src s2; echo two > s2/x.txt"],
+    ["cp -s $PWD/a.txt ../l; echo two > ../l"],
+]
+"""Several names of one file."""
 GIT = [
     ["git worktree add wt; echo x > wt/a.txt"],
     ["git worktree add wt; cd wt; git rm -q a.txt"],
@@ -122,7 +131,7 @@ GIT = [
     ["git bundle create b HEAD"],
 ]
 """What git does otherwise than files alone tell."""
-EVERY = {"; ".join(program)[:60]: program for program in (*FOLDERS, *MODES, *WORDS, *SCRIPTS, *PROGRAMS, *GIT)}
+EVERY = {"; ".join(program)[:60]: program for program in (*FOLDERS, *MODES, *WORDS, *SCRIPTS, *PROGRAMS, *LINKS, *GIT)}
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,22 @@ def test_matching_a_name_with_many_stars_is_quick(pattern: str) -> None:
     assert time.process_time() - start < _SECONDS
 
 
+@pytest.mark.parametrize("pattern", ["**/a/" * 30 + "b", "**/*/" * 30 + "b", "**/a*/" * 30 + "b", "a/**/" * 30 + "b"])
+def test_matching_a_path_with_many_folders_is_quick(pattern: str) -> None:
+    start = time.process_time()
+    wanted = re.compile(glob_pattern(pattern))
+    assert not wanted.match("a/" * 200) and wanted.match("a/" * 200 + "b")
+    assert time.process_time() - start < _SECONDS
+
+
+@given(st.lists(st.sampled_from(["**", "a", "b", "*", "a*"]), min_size=1, max_size=5), st.text("ab/", max_size=9))
+def test_folders_match_what_backtracking_finds(parts: list[str], name: str) -> None:
+    pattern = "/".join(parts)
+    assume(not pattern.endswith("**") and "**/**" not in pattern)
+    slow = pattern.replace("**/", "\N{BULLET}").replace("*", "[^/]*").replace("\N{BULLET}", "(?:.*/)?")
+    assert (re.compile(glob_pattern(pattern)).match(name) is None) == (re.fullmatch(slow, name) is None)
+
+
 @given(st.text("*?ab/", max_size=9), st.text("ab/", max_size=9))
 def test_stars_match_what_backtracking_finds(pattern: str, name: str) -> None:
     """Taking the first place that fits loses no match."""

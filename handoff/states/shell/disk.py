@@ -61,11 +61,20 @@ class Disk:
 
     def locate(self, text: str, context: Context, *, follows: bool = True) -> Place:
         """The place of a path as typed. ``follows``: through a link at its end."""
-        path = resolve(text, context)
+        path = self._through_links(resolve(text, context), follows)
         if is_outside(path):
             return Place(path, False, not is_unknown(path) and not path.startswith(".git"))
         found = self.files.locate(path, follow_last=follows)
         return Place(path, False, False) if found is None else Place(found)
+
+    def _through_links(self, path: str, follows: bool) -> str:
+        """The path in the repository, where one outside leads there by a link that the run made."""
+        for link, target in self.effects.links.items():
+            if path == link and follows:
+                return target or "."
+            if path.startswith(f"{link}/"):
+                return (target + path[len(link) :]).lstrip("/")
+        return path
 
     # -- looking --------------------------------------------------------------------------------
 

@@ -50,7 +50,8 @@ def glob_pattern(text: str, *, crosses: bool = False) -> str:
     while place < len(text):
         character = text[place]
         if text.startswith("**/", place) and (place == 0 or text[place - 1] == "/"):
-            parts.append("(?:.*/)?")
+            _settle_folders(parts)
+            parts.append(_FOLDERS)
             place += 3
             continue
         if text.startswith("/**", place) and place + 3 == len(text):
@@ -80,6 +81,17 @@ def glob_pattern(text: str, *, crosses: bool = False) -> str:
         else:
             parts.append(re.escape(character))
     return f"(?s:{''.join(parts)})\\Z"
+
+
+_FOLDERS = "(?:[^/]*/)*"
+"""What ``**/`` matches."""
+
+
+def _settle_folders(parts: list[str]) -> None:
+    """Before another ``**/``: the first place that fits what follows the last one is as good as any later one."""
+    if _FOLDERS in parts:
+        last = len(parts) - 1 - parts[::-1].index(_FOLDERS)
+        parts[last:] = [f"(?>{_FOLDERS}?{''.join(parts[last + 1 :])})"]
 
 
 def _settle(parts: list[str], any_many: str) -> None:

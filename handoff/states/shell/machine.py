@@ -265,6 +265,10 @@ class Machine(Redirecting):
         reason = f"{name} that is not carried out"
         if name in ("cp", "mv", "ln") and any(_ELSEWHERE.match(arg.text) for arg in args[1:]):
             self.effects.forget_place(EVERYTHING, reason)
+        if name == "cp" and any(_LINKING.match(arg.text) for arg in args[1:]):  # several names of one file
+            for arg in args[1:]:
+                place = self.place(arg.text, follows=False)
+                self.effects.moving.setdefault(place.path if place.is_inside and arg.is_known else EVERYTHING, reason)
         for arg in args[-1:] if name == "cp" else args[1:]:
             place = self.place(arg.text.partition("=")[2] if name == "dd" else arg.text, follows=False)
             if not place.is_inside:
@@ -332,6 +336,7 @@ class Machine(Redirecting):
 
 _NO_SUDO = re.compile(r"sudo: (?:a (?:terminal|password) is required|no tty)|is not in the sudoers file")
 _SHEBANG = re.compile(r"#!\s*\S*?(?:/|env )(bash|sh|dash|python3?)\b")
+_LINKING = re.compile(r"-[A-Za-z]*[ls]|--(?:link|symbolic-link)")
 _ELSEWHERE = re.compile(r"-[A-Za-z]*[btS]|--(?:target-directory|backup|suffix|parents)")
 """Options of ``cp`` and its kin that write files beside the target."""
 _INNER_UNTOLD = re.compile(r"(?:^| )-\w*c\b|(?:^| )-\w*s\b")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 
 from handoff.actions.operations import Copy, Opaque, Replace, StreamEdit
+from handoff.actions.paths import is_outside, is_unknown, resolve
 from handoff.actions.programs.call import Call
 from handoff.actions.programs.sed import sed as read_sed
 from handoff.editors import plain as editors
@@ -18,7 +20,7 @@ from handoff.states.shell.disk import Place
 from handoff.states.shell.machine import Builtin, Machine
 from handoff.states.shell.streams import Refused, Result, Status, Streams, Unsupported, ordered
 from handoff.states.shell.words import Arg
-from handoff.states.versions import UNSURE
+from handoff.states.versions import EVERYTHING, UNSURE
 
 
 def options_of(args: list[Arg], allowed: str, long: Iterable[str] = (), beyond: str = "") -> tuple[set[str], list[str]]:
@@ -109,6 +111,7 @@ def _remove(machine: Machine, place: Place, is_recursive: bool) -> None:
         return
     if place.path.startswith(".git"):
         machine.effects.versions.lose("a part of .git was removed")
+    machine.effects.links.pop(place.path, None)
     outside[place.path] = None
     for path in [path for path in outside if path.startswith(place.path + "/")]:
         outside[path] = None
@@ -192,13 +195,16 @@ def ln(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     if machine.disk.kind(place) == "folder" and "T" not in given:
         name = f"{name.rstrip('/')}/{target.rstrip('/').rsplit('/', 1)[-1]}"
     place = machine.place(name.rstrip("/"), follows=False)
-    if not place.is_inside:
-        return Result(None)
     if not given & {"s", "--symbolic"}:
-        other = machine.place(target, follows=False)
-        for each in (place, other):
+        for each in (place, machine.place(target, follows=False)):
             if each.is_inside:
                 machine.effects.forget_place(each.path, "a hard link")
+                machine.effects.moving.setdefault(each.path, "a hard link")
+            else:
+                machine.effects.outside.pop(each.path, None)
+        return Result(None)
+    if not place.is_inside:
+        _link_outside(machine, place, target)
         return Result(None)
     kind = machine.disk.kind(place)
     if machine.place(target, follows=False) == place:
@@ -217,6 +223,19 @@ def ln(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         return Result(False)
     machine.disk.put_link(place.path, target)
     return Result(True)
+
+
+def _link_outside(machine: Machine, place: Place, target: str) -> None:
+    """A link outside the repository; one that leads into it is another name of what is there."""
+    folder = posixpath.dirname(place.path)
+    path = resolve(target if target.startswith("/") else f"{folder}/{target}", machine.context)
+    if path.startswith("../") and machine.context.prefixes:
+        path = resolve(f"{machine.context.prefixes[0]}/{path}", machine.context)
+    machine.effects.outside.pop(place.path, None)
+    if not place.is_certain or is_unknown(path) or path.startswith(".."):
+        machine.effects.forget_place(EVERYTHING, "a link outside the repository that leads somewhere")
+    elif not is_outside(path):
+        machine.effects.links[place.path] = "" if path == "." else path
 
 
 _CLAUSE = re.compile(r"([ugoa]*)((?:[+=-][rwxXst]*)+)")
