@@ -99,6 +99,26 @@ def test_a_patch_that_was_applied_and_does_not_fit_is_a_misfit(repository: Repos
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "echo 'a\\nb' > f",
+        "X='a b'; printf '%s,' $X > f",
+        "echo *.nothing > f",
+        "echo ==== > f",
+        "[ a == a ] && echo x > f",
+    ],
+)
+def test_lines_that_two_shells_read_differently_are_not_known(repository: Repository, base: str, line: str) -> None:
+    """Some harnesses run lines in the shell of their user, bash or zsh."""
+    for harness in ("claude_code", "codex"):
+        context = Context(shell_persists=harness == "claude_code", harness=harness)
+        effects, _ = after(repository, base, line, context=context)
+        assert content(effects, "f") == "?"
+    effects, _ = after(repository, base, line)
+    assert content(effects, "f") != "?"
+
+
+@pytest.mark.parametrize(
     ("line", "text"),
     [
         ("bun run lint:fix 2>&1 | tail -5", ""),

@@ -137,6 +137,7 @@ def _ways(effects: Effects, script: Script, context: Context, observation: Obser
                 _CHANGING,
                 observation.text,
                 is_bash=context.shell_persists,
+                may_be_zsh=context.harness.startswith(_ANY_SHELL),
                 was_killed=observation.exit_code in _KILLED,
             )
             try:
@@ -171,6 +172,8 @@ def _folder_of(ways: list[_Way], before: Context) -> Context:
 
 _BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d-])")
 """A command that runs beside the rest."""
+_ANY_SHELL = ("claude", "codex")
+"""Harnesses that run lines in the shell of their user."""
 _MOVES = frozenset(("cd", "pushd", "popd", "source", ".", "eval"))
 
 

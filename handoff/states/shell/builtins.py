@@ -200,6 +200,8 @@ def _tested(machine: Machine, words: list[str]) -> Status:
         case [("-L" | "-h"), path]:
             kind = machine.disk.kind(machine.place(path, follows=False))
             return None if kind == "unknown" else kind == "link"
+        case [a, "==", b] if machine.words.may_be_zsh:
+            return None
         case [a, ("=" | "=="), b]:
             return a == b
         case [a, "!=", b]:

@@ -151,14 +151,15 @@ class Control(Machine):
             self.errexit, self.pipefail, self.nounset = "e" in modes, False, "u" in modes
             return self.script(script, streams)
 
-        outer = self.is_bash, self._conditions
+        outer, zsh = (self.is_bash, self._conditions), self.words.may_be_zsh
         self.is_bash = self.words.has_braces = is_bash
+        self.words.may_be_zsh = False
         self._conditions = 0
         try:
             return self._in_subshell(run)
         finally:
             self.is_bash, self._conditions = outer
-            self.words.has_braces = self.is_bash
+            self.words.has_braces, self.words.may_be_zsh = self.is_bash, zsh
 
     def substituted(self, script: Script) -> bytes | None:
         """What a script prints; ``None``: not known."""

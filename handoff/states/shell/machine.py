@@ -57,6 +57,7 @@ class Machine(Redirecting):
         text: str,
         *,
         is_bash: bool,
+        may_be_zsh: bool,
         was_killed: bool,
     ) -> None:
         super().__init__(effects, context, oracle)
@@ -66,6 +67,7 @@ class Machine(Redirecting):
         """What the line printed, as recorded."""
         self.is_bash = is_bash
         self.words.has_braces = is_bash
+        self.words.may_be_zsh = may_be_zsh
         self.has_run_programs = False
         self.suspicion: str | None = None
         self.is_opaque = False

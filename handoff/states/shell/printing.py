@@ -75,7 +75,7 @@ def echo(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         texts = texts[1:]
     text = " ".join(texts)
     if "\\" in text:
-        if not machine.is_bash:
+        if not machine.is_bash or (machine.words.may_be_zsh and not resolves):
             return Result(True, None)
         if resolves:
             found = _unescaped(text, octal_needs_zero=True)

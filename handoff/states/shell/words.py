@@ -54,6 +54,8 @@ class Expander:
         self.status: bool | None = True
         self.is_unset_used = False
         """Whether a variable without a known value was used."""
+        self.may_be_zsh = False
+        """Whether the shell may be one that neither splits values nor keeps patterns that match nothing."""
         self.has_braces = True
         """Whether the shell is one that expands braces."""
         self.is_order_sure = True
@@ -63,6 +65,8 @@ class Expander:
         """The words of a command."""
         found: list[Arg] = []
         for word in words:
+            if self.may_be_zsh and word.text.startswith("=") and len(word.text) > 1:
+                raise Beyond("a word that zsh takes for a program")
             found += self._arg(word, context)
             if len(found) > _MOST:
                 raise Beyond("too many words")
@@ -107,7 +111,9 @@ class Expander:
                         yield _Unknown(part.is_quoted)
                     elif part.is_quoted:
                         yield value, True
-                    elif _UNEVEN.search(value):
+                    elif _UNEVEN.search(value) or (
+                        self.may_be_zsh and isinstance(part, Variable) and (not value or re.search(r"\s", value))
+                    ):
                         yield _Unknown(False)
                     else:
                         yield from ((character, False) for character in value)
@@ -189,7 +195,9 @@ class Expander:
         names = self._matches(pattern, context)
         if names is None:
             return [Arg(word.text, False)]
-        return [Arg(name) for name in names] or [Arg(text)]
+        if not names:
+            return [Arg(word.text, False) if self.may_be_zsh else Arg(text)]
+        return [Arg(name) for name in names]
 
     def _matches(self, pattern: str, context: Context) -> list[str] | None:
         """Names that match, as typed and in order; ``None`` when the files are not known."""
