@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handoff.actions.paths import Context
@@ -98,16 +98,13 @@ def test_a_patch_that_was_applied_and_does_not_fit_is_a_misfit(repository: Repos
     assert content(effects, "README.md") == b"A pager.\n"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "echo 'a\\nb' > f",
-        "X='a b'; printf '%s,' $X > f",
-        "echo *.nothing > f",
-        "echo ==== > f",
-        "[ a == a ] && echo x > f",
-    ],
+TWO_WAYS = (
+    *("echo 'a\\nb' > f", "X='a b'; printf '%s,' $X > f", "echo *.nothing > f", "echo ==== > f"),
+    "[ a == a ] && echo x > f",
 )
+
+
+@pytest.mark.parametrize("line", TWO_WAYS)
 def test_lines_that_two_shells_read_differently_are_not_known(repository: Repository, base: str, line: str) -> None:
     """Some harnesses run lines in the shell of their user, bash or zsh."""
     for harness in ("claude_code", "codex"):
@@ -236,6 +233,7 @@ class _Nothing:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab '\"\\$`;|&<>(){}[]*?~#=\n\t!-\x00\x1b\ud800é"), max_size=40))
+@example("$'\ud800'")
 def test_any_text_is_read_or_given_up(line: str) -> None:
     with contextlib.suppress(Beyond, RecursionError):
         read_line(line)

@@ -280,4 +280,7 @@ def _ansi_c(text: str) -> str:
         return _ANSI_NAMED.get(code, "\\" + code)
 
     found = _ANSI.sub(one, text)
-    return found.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    try:
+        return found.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise Beyond("half a character") from error
