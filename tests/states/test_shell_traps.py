@@ -81,6 +81,7 @@ PROGRAMS = [
     ["sed 's/one/1/w out' a.txt"],
     ["sed '1e touch zz' a.txt > f"],
     ["sed -i '' 's/one/1/' a.txt"],
+    ["sed -i '' 's/one/1/' a.txt 2> /dev/null"],
     ["perl -i.bak -pe 's/one/1/' a.txt"],
     ["perl -pi -e 's/x/y/' link"],
     ["perl -e 'unlink \"a.txt\"'"],

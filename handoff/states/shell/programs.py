@@ -367,7 +367,7 @@ def sed(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         raise Unsupported
     if not any(re.match(r"-[nEres]*i|--in-place", arg.text) for arg in args[1:]):
         return Result(None, None)
-    if any(arg.text == "" for arg in args[1:]) and not _is_bsd(machine):
+    if any(arg.text == "" for arg in args[1:]) and not _is_bsd(machine, streams):
         return Result(False, b"", False)
     if not operations or not all(isinstance(o, Replace | StreamEdit | Copy) for o in operations):
         raise Unsupported
@@ -383,9 +383,11 @@ def sed(machine: Machine, args: list[Arg], streams: Streams) -> Result:
     return _result(statuses)
 
 
-def _is_bsd(machine: Machine) -> bool:
-    """Whether ``sed -i ''`` is what BSD takes it for. GNU's takes the script for a file, which is not there."""
-    return "sed: can't read" not in machine.text and machine.decided(None, "sed -i ''")
+def _is_bsd(machine: Machine, streams: Streams) -> bool:
+    """Whether ``sed -i ''`` is what BSD takes it for. GNU takes the script for a file, and says it is not there."""
+    if "sed: can't read" in machine.text:
+        return False
+    return streams.err is machine.screen or machine.decided(None, "sed -i ''")
 
 
 def _edited(machine: Machine, operation: Replace | StreamEdit) -> Status:
