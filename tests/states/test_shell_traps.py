@@ -109,6 +109,7 @@ LINKS = [
     ["ln -s w/src ../l; echo two > ../l/n", "rm ../l; echo x > ../l"],
     ["ln a.txt ../h; echo two > ../h", "cat a.txt"],
     ["ln a.txt h; echo two > h", "cat a.txt > g; echo three > a.txt"],
+    ["cd dlink", "ln -sn src src || cp -f ../bin.dat n"],
     ["cp -al src s2; echo two > s2/x.txt"],
     ["cp -s $PWD/a.txt ../l; echo two > ../l"],
 ]

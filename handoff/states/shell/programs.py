@@ -207,7 +207,7 @@ def ln(machine: Machine, args: list[Arg], streams: Streams) -> Result:
         _link_outside(machine, place, target)
         return Result(None)
     kind = machine.disk.kind(place)
-    if machine.place(target, follows=False) == place:
+    if kind != "none" and machine.place(target, follows=False) == place:
         return Result(False)  # a file and itself
     if not target or name.endswith("/"):
         raise Unsupported
