@@ -7,6 +7,8 @@
     working.py       the files meanwhile; versions.py what git holds beside them: HEAD, index, stash
     base.py          the base commit, named or found; sightings.py what a recording shows of it
     family.py        a run and its subagents as one
+    rewrites.py      what programs and harnesses say of files that something else rewrote
+    unwatched.py     programs of which nobody can tell whether they change files
     proof/           what the recording proves of all this
     branches.py      a git branch as a recording; commits.py its states
     reader.py        stored states, read back
