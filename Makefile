@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo dev test lint test-unit test-slow test-docker bench lock clean
+.PHONY: help demo dev test lint test-unit test-slow test-docker bench mini lock clean
 
 help:            ## say what can be made
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ test-docker: $(STAMP)  ## tests that need a docker engine; they skip, with the r
 
 bench: $(STAMP)  ## speed and memory beside the limit and a naive baseline, measured in the same run
 	$(BIN)/python -m bench
+
+mini:            ## mini-swe-agent in .venv-mini, for long tests of agents that are commands
+	$(PYTHON) -m venv .venv-mini
+	.venv-mini/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 
 lock:            ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import duckdb
+import mini_agent
 import msgspec
 import pytest
 
@@ -16,6 +17,7 @@ from handoff.kata.arms import MIXES
 from handoff.lake import SCHEMAS, Lake
 from handoff.project import KataSettings, Settings, parse_settings
 from handoff.stages import CODE_VERSIONS
+from handoff.successors.settings import Command
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -26,6 +28,7 @@ PAGES = [
     "docs/science.md",
     "docs/formats.md",
     "docs/endpoints.md",
+    "docs/agents.md",
     "docs/tasks.md",
     "docs/security.md",
 ]
@@ -40,6 +43,14 @@ def test_successors_of_the_docs_can_run_under_their_budget() -> None:
     settings = parse_settings(example)
     assert settings.dollar_budget is not None
     assert [n for n, found in settings.successors.items() if isinstance(found, Endpoint) and found.prices is None] == []
+
+
+def test_the_settings_of_the_agents_page_can_be_read() -> None:
+    """And they are those that the tests run."""
+    (example,) = re.findall(r"```toml\n(.*?)```", read("docs/agents.md"), re.DOTALL)
+    agent = parse_settings(example).successors["mini"]
+    assert isinstance(agent, Command)
+    assert (agent.command.strip(), agent.env) == (mini_agent.COMMAND.strip(), mini_agent.ENV)
 
 
 def test_the_settings_of_the_tasks_page_can_be_read() -> None:
