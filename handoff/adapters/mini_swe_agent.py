@@ -54,9 +54,12 @@ class Response(msgspec.Struct, gc=False):
 
 
 class Reply(msgspec.Struct, gc=False):
-    """The message of a choice: version 1 copies its content into the conversation, and nothing else."""
+    """The message of a choice. Version 1 copies its content into the conversation, and nothing else; of a reply whose
+    calls could not be read, version 2 keeps only this."""
 
+    content: str | None = None
     reasoning_content: str | None = None
+    tool_calls: list[Call] | None = None
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -72,7 +75,8 @@ class Extra(msgspec.Struct, gc=False):
     """``extra`` of a message."""
 
     actions: list[Command] | None = None
-    response: Response | None = None
+    response: Response | str | None = None
+    """Text where the scaffold could not take the answer apart."""
     cost: Any = None
     timestamp: Any = None
     raw_output: str | None = None
@@ -82,6 +86,7 @@ class Extra(msgspec.Struct, gc=False):
     exception_type: Repeated = NOTHING
     exit_status: str | None = None
     submission: str | None = None
+    interrupt_type: Repeated = NOTHING
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -135,6 +140,8 @@ class Limits(msgspec.Struct, gc=False):
     timeout_template: Upkeep = NOTHING
     output_path: Upkeep = NOTHING
     mode: Upkeep = NOTHING
+    max_consecutive_format_errors: Upkeep = NOTHING
+    wall_time_limit_seconds: Upkeep = NOTHING
     confirm_exit: Upkeep = NOTHING
     whitelist_actions: Upkeep = NOTHING
 
@@ -242,13 +249,31 @@ class MiniSweAgent:
 
 def _thought(response: Response) -> str:
     """Reasoning that only the provider's answer holds. Most have none, so they are not decoded."""
-    choices = bytes(response.choices)
-    if b'"reasoning_content"' not in choices:
-        return ""
+    return _answer(response).reasoning_content or "" if b'"reasoning_content"' in bytes(response.choices) else ""
+
+
+def _answer(response: Response) -> Reply:
+    """What the provider answered; an empty reply where it cannot be read."""
     try:
-        return next((choice.message.reasoning_content or "" for choice in _CHOICES.decode(choices)), "")
+        return next((choice.message for choice in _CHOICES.decode(bytes(response.choices))), Reply())
     except (msgspec.DecodeError, RecursionError):
-        return ""
+        return Reply()
+
+
+def _refused(turn: Turn, extra: Extra, response: Response, text: str, talk: Conversation) -> None:
+    """A reply whose calls could not be read: it stands in what the scaffold told the model about it."""
+    reply = _answer(response)
+    talk.reply(
+        reply.content or "",
+        thought=reply.reasoning_content or "",
+        actions=native(reply.tool_calls or []),
+        model=response.model,
+        usage=values.usage(response.usage),
+        cost=values.real(extra.cost),
+        timestamp=values.stamp(extra.timestamp) or values.stamp(turn.timestamp),
+    )
+    talk.refuse()
+    talk.message("harness", text)
 
 
 def _read(messages: list[Turn], talk: Conversation) -> Outcome:
@@ -257,11 +282,11 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
     for turn in messages:
         extra = turn.extra or Extra()
         text = text_of(turn.content)
+        response = extra.response if isinstance(extra.response, Response) else Response()
         if turn.role == "assistant":
             said, actions = _calls(turn, text)
             is_native = bool(turn.tool_calls)
             is_last_command = any(marker in action.arguments for action in actions for marker in MARKERS)
-            response = extra.response or Response()
             talk.reply(
                 said,
                 thought=turn.reasoning_content or _thought(response),
@@ -274,6 +299,8 @@ def _read(messages: list[Turn], talk: Conversation) -> Outcome:
         elif turn.role == "exit":
             patch = extra.submission if extra.submission is not None else text
             outcome = Outcome(exit_status=extra.exit_status, patch=patch)
+        elif turn.role == "user" and isinstance(extra.response, Response):
+            _refused(turn, extra, response, text, talk)
         elif turn.role == "user" and talk.steps_begun and harness.is_notice(text):
             talk.refuse()
             talk.message("harness", text)

@@ -17,7 +17,7 @@ from handoff.identity import identify
 from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
-    "raw_trajectories": "7",
+    "raw_trajectories": "8",
     "repository_states": "8",
     "environment_facts": "1",
     "quality_signals": "1",
