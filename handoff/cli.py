@@ -411,7 +411,8 @@ def takeover(
     writer: Writer = "",
     data: Data = None,
 ) -> None:
-    """Let a model on an endpoint take over at one handoff point, and print what it did. Run again, it costs nothing."""
+    """Let a model on an endpoint, or an agent that is a command, take over at one handoff point, and print what it did.
+    Run again, it costs nothing."""
     from handoff.project import Project, with_sandbox
     from handoff.stages.one_takeover import one_takeover
     from handoff.terminal_takeover import print_takeover
@@ -423,7 +424,12 @@ def takeover(
     row = one_takeover(project, point, view, successor, seed, writer)
     print_takeover(row)
     if row["status"] == "error":
-        complain(f"{successor} could not act: {row['note']}; see `handoff doctor`, then run the same command again")
+        remedy = (
+            "correct its command or its model, and run"
+            if row["successor"] == "command"
+            else "then run the same command"
+        )
+        complain(f"{successor} could not act: {row['note']}; see `handoff doctor`, {remedy} again")
         raise typer.Exit(2)
 
 

@@ -56,7 +56,7 @@ _ENDED: dict[Ending, Status] = {
     "cost_limit": "money_limit",
     "context_limit": "context_limit",
     "time_limit": "time_limit",
-    "error": "error",
+    "error": "stopped",  # it ended in order all the same, such as after replies that it could not read
     "aborted": "stopped",
     "cut_off": "stopped",
 }
@@ -281,7 +281,8 @@ def _status(done: Completed, broker: Broker | None, run: Trajectory | None) -> S
         return "error"
     if run is not None and run.outcome.ended is not None:
         return _ENDED[run.outcome.ended]
-    return "submitted"
+    # In words that nobody knows: at least it does not say that it is done.
+    return "stopped" if run is not None and run.outcome.exit_status else "submitted"
 
 
 def _how_it_ended(done: Completed) -> str:

@@ -251,6 +251,26 @@ ASK = (
 )
 
 
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("Submitted", "submitted"),
+        ("LimitsExceeded", "stopped"),  # of two limits it does not say which
+        ("TimeExceeded", "time_limit"),
+        ("RepeatedFormatError", "stopped"),
+        ("", "submitted"),
+    ],
+)
+def test_an_agent_that_ends_in_order_may_say_how(
+    take: Callable[..., Takeover], programs: Path, said: str, status: str
+) -> None:
+    """In its trajectory, in its own words."""
+    line = f"{sys.executable} {programs}/tiny_agent.py {{prompt}} {{trajectory}} {{base_url}}"
+    line += f'; sed -i \'s/"exit_status": "Submitted"/"exit_status": "{said}"/\' {{trajectory}}'
+    takeover = take(Scripted(MENDING), line=line)
+    assert (takeover.status, takeover.solved, takeover.note) == (status, True, "")
+
+
 def test_a_prompt_that_the_model_does_not_take_is_the_agents_to_shorten(take: Callable[..., Takeover]) -> None:
     """One that cannot ends there."""
     takeover = take(Scripted([bash("ls"), (400, "maximum context length is 10 tokens")]))
