@@ -9,22 +9,22 @@ waited for. What a run costs is counted as ``docs/science.md §9`` says. Where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
 from handoff.actions import context_of
-from handoff.endpoints.ledger import Abandoned, Answered, Asked, CallEntry, Departed, Ledger, Spent, Spoiled
-from handoff.endpoints.wire import Completion, writable
-from handoff.errors import ContextLimitError, EndpointError, NoAnswerError, StateError, SuccessorError
+from handoff.endpoints.ledger import Answered, CallEntry, Ledger, Spent, Spoiled
+from handoff.endpoints.wire import Completion
+from handoff.errors import StateError
 from handoff.identity import canonical_json, identify
-from handoff.journal import Journal, Log
+from handoff.journal import Journal
 from handoff.spending import Meter, Purse, spent_of
 from handoff.successors import Answer, Briefing, Budget, CallingSession, Question, Reply, Session, Status, Successor
 from handoff.successors.acting import ActingSuccessor, Ground
 from handoff.successors.changing import changes
+from handoff.takeover_log import DECODER, Finished, Probed, Recorder, Takeover, read_transcript, sort_entries
 from handoff.tokens import TOKENIZER
 from handoff.trajectory import Action, Observation, Step, Usage
 
@@ -40,11 +40,10 @@ __all__ = [
     "Successor",
     "Takeover",
     "Verdict",
+    "read_transcript",
     "run_takeover",
     "takeover_identity",
 ]
-
-Provenance: TypeAlias = Literal["executed", "replayed"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,64 +79,6 @@ class Environment(Ground, Protocol):
         ...
 
 
-class Takeover(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run did and cost: the part of a ``takeover_runs`` row that the run itself decides."""
-
-    takeover_id: str
-    view: str
-    successor: str
-    """Kind of successor."""
-    successor_name: str
-    successor_digest: str
-    seed: int
-    provenance: Provenance
-    status: Status
-    solved: bool | None
-    tests_passed: int | None
-    tests_total: int | None
-    steps: int
-    """Model calls answered."""
-    events: int
-    """Actions and the observations that came back."""
-    first_prompt_tokens: int
-    prompt_tokens: int
-    """Σ over calls of the prompt's length."""
-    cached_tokens: int | None
-    """As the endpoint counted. ``None``: it did not say at some call."""
-    completion_tokens: int
-    note_tokens: int
-    """Spent on writing the view."""
-    tokenizer: str
-    endpoint_prompt_tokens: int | None = None
-    """As the endpoint counted, over the run's own calls. ``None``: no endpoint, or it did not say at some call."""
-    endpoint_completion_tokens: int | None = None
-    probe_prompt_tokens: int | None = None
-    """The same, of the probe's calls."""
-    probe_completion_tokens: int | None = None
-    dollars: float | None = None
-    """US dollars of all answered calls, the probe's included. ``None``: not known."""
-    final_tree: str | None
-    """Git tree that was left. ``None``: what was left cannot be a state; ``note`` says why."""
-    probe_done: tuple[str, ...] | None
-    probe_plan: tuple[str, ...] | None
-    transcript: tuple[Step, ...]
-    note: str
-    """What could not be had or went otherwise than planned, in words; empty when nothing."""
-
-    def columns(self) -> dict[str, object]:
-        """The columns of ``takeover_runs`` that this run fills, as plain values."""
-        own = {name: getattr(self, name) for name in self.__struct_fields__ if name != "successor_name"}
-        own["transcript"] = canonical_json(self.transcript).decode()
-        for name in ("probe_done", "probe_plan"):
-            own[name] = None if own[name] is None else list(own[name])
-        return own
-
-
-def read_transcript(text: str) -> tuple[Step, ...]:
-    """The steps of a ``takeover_runs.transcript`` cell."""
-    return msgspec.json.decode(text, type=tuple[Step, ...])
-
-
 def takeover_identity(
     point_id: str,
     view_id: str,
@@ -154,47 +95,6 @@ def takeover_identity(
     return identify(
         "k", point_id, view_id, variant_id or "", successor_digest, seed, budget.steps, budget.prompt_tokens, *more
     )
-
-
-# -- what the journal holds of one run, in order: (Replied, Probed?, Observed)*, Probed?, Finished ---------
-# and before a reply or a probe that an endpoint gave, its calls (``endpoints/ledger.py``)
-
-
-class Probed(msgspec.Struct, frozen=True, kw_only=True, tag="probed"):
-    """The probe's answer as given."""
-
-    answer: Answer | None
-    note: str = ""
-
-
-class Replied(msgspec.Struct, frozen=True, kw_only=True, tag="replied"):
-    """A reply, recorded before it is used. ``None``: the successor gave up; ``error``: it could not act."""
-
-    reply: Reply | None
-    error: str = ""
-    status: Status | None = None
-    """How the run ends with this, where ``reply`` and ``error`` do not say it."""
-    is_passing: bool = False
-    """The error may be gone another time: a run that ended with it is gone on with when it is asked for again."""
-
-
-class Observed(msgspec.Struct, frozen=True, kw_only=True, tag="observed"):
-    """What came back for the last reply, recorded before the successor sees it."""
-
-    observations: tuple[Observation, ...]
-
-
-class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """The run is over and is never run again."""
-
-    takeover: Takeover
-
-
-Entry: TypeAlias = Probed | Replied | Observed | Finished
-EntryType = TypeVar("EntryType", Probed, Replied, Observed)
-_DECODER: msgspec.json.Decoder[Entry | CallEntry] = msgspec.json.Decoder(
-    Probed | Replied | Observed | Finished | Asked | Spoiled | Abandoned | Answered | Departed
-)
 
 
 def run_takeover(
@@ -228,7 +128,7 @@ def run_takeover(
     run = canonical_json((briefing, question, successor.digest, seed, budget, note_tokens))
     name = f"{takeover_id}.{identify('i', run)[2:14]}"
     with journal.open(name) as log:
-        past, calls = _sorted(_DECODER.decode(entry) for entry in log.entries)
+        past, calls = sort_entries(DECODER.decode(entry) for entry in log.entries)
         if past and isinstance(past[-1], Finished):
             return past[-1].takeover
 
@@ -239,7 +139,7 @@ def run_takeover(
         place = environment() if callable(environment) else environment
         try:
             ledger = Ledger(name, recorded, calls)
-            recorder = _Recorder(log, past, ledger)
+            recorder = Recorder(log, past, ledger)
             if isinstance(successor, ActingSuccessor):
                 takeover, is_over = _act_by_itself(
                     takeover_id, briefing, successor, place, budget, seed, question, ledger, note_tokens
@@ -255,96 +155,6 @@ def run_takeover(
     return takeover
 
 
-def _sorted(entries: Iterable[Entry | CallEntry]) -> tuple[tuple[Entry, ...], tuple[CallEntry, ...]]:
-    """What a journal holds of the run and of its calls. An end that may have passed by now is none."""
-    past: list[Entry] = []
-    calls: list[CallEntry] = []
-    for entry in entries:
-        if isinstance(entry, Asked | Spoiled | Abandoned | Answered | Departed):
-            calls.append(entry)
-            continue
-        if past and isinstance(past[-1], Replied) and past[-1].is_passing:
-            past.pop()
-            if isinstance(entry, Finished):
-                continue
-        past.append(entry)
-    if past and isinstance(past[-1], Replied) and past[-1].is_passing:
-        past.pop()
-    return tuple(past), tuple(calls)
-
-
-class _Recorder:
-    """Hands out what the journal already holds; records what is new before anyone uses it."""
-
-    def __init__(self, log: Log, past: tuple[Entry, ...], ledger: Ledger) -> None:
-        self._log = log
-        self._past = list(reversed(past))
-        self.ledger = ledger
-        self.notes: list[str] = []
-
-    def probe(self, session: Session, question: Question) -> Probed:
-        if self._past:
-            entry = self._past.pop()
-            assert isinstance(entry, Probed), "the journal's name fixes whether there is a probe"
-            if isinstance(session, CallingSession):
-                self._take_calls(lambda: session.probe(question))
-            return entry
-        try:
-            probed = Probed(answer=session.probe(question))
-        except EndpointError:
-            raise
-        except SuccessorError as error:
-            probed = Probed(answer=None, note=str(error))
-        return self._write(probed)
-
-    def reply(self, session: Session) -> Replied:
-        if self._past:
-            entry = self._past.pop()
-            assert isinstance(entry, Replied), "replies and observations alternate"
-            reply = entry.reply
-            if isinstance(session, CallingSession):
-                self._take_calls(session.reply if reply is None else lambda: session.recall(reply))
-            elif reply is not None:
-                session.recall(reply)
-            return entry
-        try:
-            replied = Replied(reply=session.reply())
-        except EndpointError:
-            raise
-        except SuccessorError as error:
-            replied = Replied(
-                reply=None,
-                error=str(error) or type(error).__name__,
-                status="context_limit" if isinstance(error, ContextLimitError) else None,
-                is_passing=isinstance(error, NoAnswerError),
-            )
-        return self._write(replied)
-
-    def _take_calls(self, asking: Callable[[], object]) -> None:
-        """Let a session find its recorded calls in the ledger, so that it stands where it stood. Nothing is asked."""
-        self.ledger.is_closed = True
-        with suppress(SuccessorError):  # it was recorded then
-            asking()
-        self.ledger.is_closed = False
-
-    def observed(self, step: int, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        if self._past:
-            entry = self._past.pop()
-            assert isinstance(entry, Observed), "replies and observations alternate"
-            if entry.observations != observations:
-                self.notes.append(f"step {step} gave another observation when it was carried out again")
-            return entry.observations
-        return self._write(Observed(observations=observations)).observations
-
-    def finish(self, takeover: Takeover) -> None:
-        self._log.append(msgspec.json.encode(Finished(takeover=takeover)), is_last=True)
-
-    def _write(self, entry: EntryType) -> EntryType:
-        entry, line = _storable(entry)
-        self._log.append(line)
-        return entry
-
-
 def _run(
     takeover_id: str,
     briefing: Briefing,
@@ -353,7 +163,7 @@ def _run(
     budget: Budget,
     seed: int,
     question: Question | None,
-    recorder: _Recorder,
+    recorder: Recorder,
     note_tokens: int,
 ) -> Takeover:
     session = successor.start(briefing, seed)
@@ -562,15 +372,3 @@ def _valid(probed: Probed, question: Question) -> tuple[Answer, str]:
     if done is not None and not known.issuperset(done):
         done, remark = None, "probe: the answer names a subtask that was not asked about"
     return Answer(done=None if done is None else tuple(dict.fromkeys(done)), plan=probed.answer.plan), remark
-
-
-# -- bytes ------------------------------------------------------------------------------------------------
-
-
-def _storable(entry: EntryType) -> tuple[EntryType, bytes]:
-    """The entry and its bytes. Lone surrogates, which no file can hold, become U+FFFD before anyone sees them."""
-    try:
-        return entry, msgspec.json.encode(entry)
-    except UnicodeEncodeError:
-        clean = msgspec.convert(writable(msgspec.to_builtins(entry)), type(entry))
-        return clean, msgspec.json.encode(clean)

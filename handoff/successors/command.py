@@ -46,7 +46,7 @@ GIVEN = "/agent/given"
 OUT = "/agent/out"
 GRACE_S = 20.0
 """How long an agent that is answered nothing more may take to end and to write its trajectory."""
-LARGEST_TRAJECTORY = 64 << 20
+LARGEST_TRAJECTORY = 32 << 20
 DISK_MB = 4096
 _TOLD = 600
 """Characters of its output that are told when it failed."""

@@ -43,7 +43,8 @@ def test_an_agent_reaches_its_model_from_a_container_and_nothing_else(tmp_path: 
     shutil.copytree(
         Path(tiny_agent.__file__).parent, tmp_path / "agent", ignore=lambda _, names: {*names} - {"tiny_agent.py"}
     )
-    line = f"id -u > who; (exec 3<>/dev/tcp/1.1.1.1/80) 2>/dev/null && echo > reached; python3 {tmp_path}/agent/tiny_agent.py"
+    line = "id -u > who; (exec 3<>/dev/tcp/1.1.1.1/80) 2>/dev/null && echo > reached; "
+    line += f"python3 {tmp_path}/agent/tiny_agent.py"
     own = Command(command=f"{line} {{prompt}} {{trajectory}} {{base_url}}", programs=(str(tmp_path / "agent"),))
     transport = Scripted([message("", ("bash", {"command": "echo x > made"}))])
     successor = CommandSuccessor(own, name="tiny", client=client(transport))
