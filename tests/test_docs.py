@@ -73,7 +73,7 @@ def test_every_make_target_exists(page: str) -> None:
 def test_every_command_of_the_readme_exists() -> None:
     known = {command.name or command.callback.__name__ for command in cli.app.registered_commands if command.callback}
     known |= {str(group.typer_instance.info.name) for group in cli.app.registered_groups if group.typer_instance}
-    assert set(re.findall(r"^    handoff (\w+)", read("README.md"), re.MULTILINE)) <= known
+    assert set(re.findall(r"^    handoff ([\w-]+)", read("README.md"), re.MULTILINE)) <= known
 
 
 def test_every_setting_of_the_readme_exists() -> None:
