@@ -15,9 +15,9 @@ from handoff.terminal import line, out, table
 
 def print_plan(name: str, plan: Plan) -> None:
     """Runs, steps, tokens and money, cell by cell, and what the figures rest on."""
-    listed = table(
-        "who", "is given", "where", "runs", "recorded", "steps", "prompt tokens", "written", "dollars", "basis"
-    )
+    listed = table("who", "is given", "where", "runs", "there", "steps", "tokens", "written", "dollars", "basis")
+    for column in listed.columns:
+        column.overflow = "fold"
     for entry in plan.lines:
         listed.add_row(
             escape(line(entry.arm)),
@@ -25,9 +25,9 @@ def print_plan(name: str, plan: Plan) -> None:
             escape(line(entry.cell)),
             f"{entry.runs:,}",
             f"{entry.known:,}" if entry.known else "",
-            f"{entry.steps:,.0f}",
-            f"{entry.prompt_tokens:,.0f}",
-            f"{entry.completion_tokens:,.0f}",
+            number(entry.steps).removesuffix(".00"),
+            number(entry.prompt_tokens),
+            number(entry.completion_tokens),
             _dollars(entry.dollars),
             entry.basis,
         )

@@ -8,64 +8,35 @@ carried out again; a session whose end that does not reproduce is not cut.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
-from handoff.evidence import Evidence, gather_evidence
-from handoff.identity import canonical_json, identify
+from handoff.identity import canonical_json
 from handoff.kata.pool import Progress
 from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.report.studies import render_tax
 from handoff.stages import inputs_of
-from handoff.stages.handoffs import States
 from handoff.stages.study_runs import (
     Agent,
     agent_of,
     budget_of,
-    job_of,
     known_runs,
     page_of,
     past_runs,
     run_row,
 )
-from handoff.stages.takeovers import Job, run_jobs
+from handoff.stages.takeovers import run_jobs
+from handoff.stages.tax_crossing import Omitted, call_of, crossings, cuts_of, rendered, write_compactions, writer_for
 from handoff.stages.tax_sources import (
     Source,
-    Spent,
     TaskAt,
-    reader_of,
     single_jobs,
-    spent_until,
     tasks_of,
-    trajectory_of,
-    trees_of,
 )
-from handoff.states.reader import StateReader
 from handoff.studies.design import TaxStudy, study_name
 from handoff.studies.planning import SINGLE, Plan, Wanted, plan_of
 from handoff.studies.tax import ALL, DIRECTIONS, Single, Switched, row_of, tax_cells
-from handoff.studies.timing import cuts
-from handoff.successors import Briefing
-from handoff.takeover import Budget, read_transcript
-from handoff.tokens import prompt_lengths
-from handoff.trajectory import Trajectory
-from handoff.views import PREAMBLE, RULES, lacking, parse_view, render_view, view_row, view_tokens
-
-COMPACTIONS = ("compact_pre", "compact_suf")
-"""Written by rule, both are the prose of ``summary``: one run stands for all three."""
-
-
-class Cell(NamedTuple):
-    """Where a switched run counts, with what its notes cost there."""
-
-    timing: str
-    interface: str
-    author: str | None
-    note_tokens_low: int
-    note_tokens_high: int
-    note_dollars: float
 
 
 def handoff_tax(
@@ -91,7 +62,9 @@ def handoff_tax(
     ids = [source.job.takeover_id for source in sources]
     if known_runs(project, ids) != set(ids):  # kept at once, so that a plan is exact from here on
         project.lake.write("tax_runs", alone, inputs=f"{inputs}, single sessions only", study=name)
-    switched, omitted = _switched(project, study, agents, sources)
+    cut, omitted = cuts_of(project, study, sources)
+    texts = write_compactions(project, study, agents, cut, progress)
+    switched = crossings(project, study, agents, cut, texts, omitted)
     made = run_jobs(project, [job for job, _ in switched], progress)
     rows = [*alone, *(run_row("tax_runs", row, **known) for (_, known), row in zip(switched, made, strict=True))]
     project.lake.write("tax_runs", rows, inputs=inputs, study=name)
@@ -111,17 +84,18 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
     wanted = [Wanted(job.start.arm, SINGLE, "", job.takeover_id in known) for *_, job in singles]
     is_exact = all(job.takeover_id in known for *_, job in singles)
     if is_exact:
-        sources = [Source(*single, stored[single[3].takeover_id]) for single in singles]
-        switched, _ = _switched(project, study, agents, sources)
+        cut, omitted = cuts_of(project, study, [Source(*single, stored[single[3].takeover_id]) for single in singles])
+        switched = crossings(project, study, agents, cut, None, omitted)
         made = known_runs(project, (job.takeover_id for job, _ in switched))
         for job, row in switched:
-            wanted.append(Wanted(job.start.arm, job.start.view, row["direction"], job.takeover_id in made))
+            is_made = job.takeover_id in made
+            wanted.append(Wanted(job.start.arm, job.start.view, row["direction"], is_made))
+            if (call := call_of(study, agents, cut, job, row)) is not None:
+                wanted.append(call._replace(is_known=is_made))
     else:
-        views = dict.fromkeys(_rendered(name) for name in study.interfaces)
-        for (_, is_high, _, _), _, view in product(singles, study.timings, views):
-            direction = DIRECTIONS[is_high]
-            if direction in study.directions:
-                wanted.append(Wanted(agents[not is_high].name, view, direction))
+        for (_, is_high, _, _), _ in product(singles, study.timings):
+            if DIRECTIONS[is_high] in study.directions:
+                wanted += _bound(project, study, agents, is_high)
     by_name = {agent.name: agent for agent in agents.values()}
     return plan_of(
         wanted,
@@ -134,6 +108,22 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
     )
 
 
+def _bound(project: Project, study: TaxStudy, agents: Mapping[bool, Agent], is_high: bool) -> Iterator[Wanted]:
+    """What one cut of one session costs at most."""
+    direction = DIRECTIONS[is_high]
+    seen: set[str] = set()
+    for name in study.interfaces:
+        writer = writer_for(name, agents, is_high)
+        view = rendered(name, writer)
+        if view in seen:
+            continue
+        seen.add(view)
+        yield Wanted(agents[not is_high].name, view, direction)
+        if writer is not None and writer.endpoint is not None:
+            most = (float(project.settings.token_budget), float(writer.endpoint.max_completion_tokens))
+            yield Wanted(writer.name, f"writes {name}", direction, tokens=most)
+
+
 # -- who and where ------------------------------------------------------------------------------
 
 
@@ -144,119 +134,6 @@ def _agents(project: Project, study: TaxStudy) -> dict[bool, Agent]:
 def _inputs(project: Project, study: TaxStudy, tasks: Sequence[TaskAt], sessions: Sequence[str]) -> str:
     settings = (canonical_json(study), project.settings.seed, [canonical_json(task) for task in tasks], sessions)
     return inputs_of("handoff_tax", project.lake, settings=settings)
-
-
-# -- cutting ------------------------------------------------------------------------------------
-
-
-def _switched(
-    project: Project, study: TaxStudy, agents: Mapping[bool, Agent], sources: Sequence[Source]
-) -> tuple[list[tuple[Job, dict[str, Any]]], dict[tuple[str, str], int]]:
-    """The takeovers with what is known of their rows; and (direction, timing) → sessions that have no such cut."""
-    cut = [source for source in sources if source.direction in study.directions]
-    trees = trees_of(project, [(source.job, read_transcript(source.row["transcript"])) for source in cut])
-    found: dict[str, tuple[Job, dict[str, Any]]] = {}
-    omitted: dict[tuple[str, str], int] = {}
-    with ExitStack() as opened:
-        states = {
-            shard: opened.enter_context(States(project, shard))
-            for shard in sorted({source.task.place.shard for source in cut})
-        }
-        for source, after in zip(cut, trees, strict=True):
-            trajectory = trajectory_of(source)
-            is_same = bool(after) and after[-1] == source.row["final_tree"]
-            at = cuts(study.timings, trajectory) if is_same else {}
-            for timing in set(study.timings) - {name for names in at.values() for name in names}:
-                key = (source.direction, timing)
-                omitted[key] = omitted.get(key, 0) + 1
-            repository = states[source.task.place.shard].repository(source.task.place.repo)
-            reader = reader_of(repository, source, after)
-            for h, timings in at.items():
-                for job, row in _handed(project, study, agents, source, trajectory, reader, h, timings):
-                    known = found.setdefault(job.takeover_id, (job, row))[1]
-                    if known is not row:
-                        known["cells"] += [cell for cell in row["cells"] if cell not in known["cells"]]
-    return list(found.values()), omitted
-
-
-def _handed(
-    project: Project,
-    study: TaxStudy,
-    agents: Mapping[bool, Agent],
-    source: Source,
-    trajectory: Trajectory,
-    reader: StateReader,
-    h: int,
-    timings: Sequence[str],
-) -> Iterator[tuple[Job, dict[str, Any]]]:
-    """What crosses at one cut: a takeover for each text, with the cells in which it counts."""
-    successor = agents[not source.is_high]
-    point_id = identify("p", source.job.takeover_id, h)
-    spent = spent_until(source.row, trajectory, h)
-    budget = _left(budget_of(project, successor), h, spent)
-    tree = reader.tree(h)
-    evidence = gather_evidence(trajectory, h, reader)
-    for name in study.interfaces:
-        view = _rendered(name)
-        if tree is None or lacking(parse_view(view), trajectory, h, reader):
-            continue
-        text = render_view(view, trajectory, h, evidence, reader)
-        author = RULES if parse_view(name).is_written else None
-        job = job_of(
-            project,
-            successor,
-            source.task.place,
-            point_id=point_id,
-            view_id=view_row(point_id, view, text)["view_id"],
-            view=view,
-            tree=tree,
-            briefing=Briefing(
-                task=trajectory.task, view=view, view_text=text, preamble=PREAMBLE, tools=source.task.tools
-            ),
-            repetition=source.repetition,
-            budget=budget,
-        )
-        notes = _note_tokens(name, text, trajectory, h, evidence)
-        by_low = notes if (name == "compact_pre") != source.is_high else 0
-        cells = [Cell(timing, name, author, by_low, notes - by_low, 0.0)._asdict() for timing in timings]
-        yield (
-            job,
-            {
-                "task_id": source.task.place.task_id,
-                "repo": source.task.place.repo,
-                "seed": source.repetition,
-                "capability": "low" if source.is_high else "high",
-                "direction": source.direction,
-                "source_id": source.job.takeover_id,
-                "h": h,
-                "n_steps": len(trajectory.steps),
-                "cells": cells,
-                "prefix_tokens": spent.prompt + spent.completion,
-                "prefix_dollars": spent.dollars,
-            },
-        )
-
-
-def _rendered(name: str) -> str:
-    """The view that an interface hands over."""
-    return "summary" if name in COMPACTIONS else parse_view(name).name
-
-
-def _note_tokens(name: str, text: str, trajectory: Trajectory, h: int, evidence: Evidence) -> int:
-    """Tokens of writing what crosses [ours]. Rules write at no cost, but a compaction is charged as if the model had
-    written it: ``compact_pre`` is one more call at the end of the source's conversation, ``compact_suf`` one over the
-    whole trace."""
-    if name not in COMPACTIONS:
-        return 0
-    read = prompt_lengths(trajectory)[h] if name == "compact_pre" else view_tokens(render_view("trace", trajectory, h))
-    return read + view_tokens(text)
-
-
-def _left(budget: Budget, h: int, spent: Spent) -> Budget:
-    """The successor's budget: a switched run as a whole may spend what a single session may."""
-    dollars = budget.dollars if budget.dollars is None else max(0.0, budget.dollars - (spent.dollars or 0.0))
-    left = max(0, budget.prompt_tokens - spent.prompt)
-    return Budget(steps=max(0, budget.steps - h), prompt_tokens=left, dollars=dollars)
 
 
 # -- comparing ----------------------------------------------------------------------------------
@@ -281,7 +158,7 @@ def tax_rows(
     study: TaxStudy,
     agents: Mapping[bool, Agent],
     rows: Sequence[Mapping[str, Any]],
-    omitted: Mapping[tuple[str, str], int],
+    omitted: Omitted,
 ) -> list[dict[str, Any]]:
     """The rows of ``handoff_tax`` from those of ``tax_runs``."""
     unit = (
@@ -294,7 +171,10 @@ def tax_rows(
         [run for row in rows if row["view"] != SINGLE for run in _switches(row, unit, study.price_ratio)],
         seed=project.settings.seed,
     )
-    authors = {(cell["interface"]): cell["author"] for row in rows for cell in row["cells"]}
+    authors: dict[tuple[str, str], str | None] = {}
+    for row in rows:
+        for use in row["cells"]:
+            authors.setdefault((row["direction"], use["interface"]), use["author"])
     order = {name: place for place, name in enumerate((ALL, *study.timings))}
     places = {name: place for place, name in enumerate(study.interfaces)}
     cells.sort(key=lambda cell: (DIRECTIONS.index(cell.direction), order[cell.timing], places[cell.interface]))
@@ -304,10 +184,11 @@ def tax_rows(
             low=study.low,
             high=study.high,
             unit=unit,
-            author=authors.get(cell.interface),
+            author=authors.get((cell.direction, cell.interface)),
             omitted=sum(
-                n for (direction, timing), n in omitted.items()
+                n for (direction, timing, interface), n in omitted.items()
                 if direction == cell.direction and cell.timing in (ALL, timing)
+                and interface in (None, cell.interface)
             ),
         )
         for cell in cells

@@ -37,6 +37,8 @@ class Wanted(NamedTuple):
     """Where it counts, in words: a label, or direction and timing."""
     is_known: bool = False
     """It is recorded already, and will not be run again."""
+    tokens: tuple[float, float] | None = None
+    """Of a single call that writes notes, which is no run: prompt and reply, as far as they can be told beforehand."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None
     """``None``: the prices are not known."""
     basis: str
+    is_call: bool = False
+    """Calls that write notes: they are no runs."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +74,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def runs(self) -> int:
         """All runs of the study."""
-        return sum(line.runs for line in self.lines)
+        return sum(line.runs for line in self.lines if not line.is_call)
 
     @property
     def to_make(self) -> int:
         """Runs that are not recorded yet."""
-        return sum(line.runs - line.known for line in self.lines)
+        return sum(line.runs - line.known for line in self.lines if not line.is_call)
 
     @property
     def dollars(self) -> float | None:
@@ -121,28 +125,30 @@ def plan_of(
     ``reply_tokens``: the longest reply of models on endpoints, for the bound of what they write; others write as much
     as they need, which costs nothing.
     """
-    groups: dict[tuple[str, str, str], list[bool]] = {}
+    groups: dict[tuple[str, str, str], list[Wanted]] = {}
     for run in wanted:
-        groups.setdefault((run.arm, run.view, run.cell), []).append(run.is_known)
+        groups.setdefault((run.arm, run.view, run.cell), []).append(run)
     lines = []
-    for (arm, view, cell), known in groups.items():
-        left = len(known) - sum(known)
-        one = _expected(arm, view, past, budget, reply_tokens.get(arm))
+    for (arm, view, cell), own in groups.items():
+        left = [run for run in own if not run.is_known]
+        is_call = own[0].tokens is not None
+        one = _call(left) if is_call else _expected(arm, view, past, budget, reply_tokens.get(arm))
         cost = 0.0 if not left else price(arm, one.prompt_tokens, one.completion_tokens)
-        if cost is not None and budget.dollars is not None and arm in reply_tokens:
+        if cost is not None and budget.dollars is not None and arm in reply_tokens and not is_call:
             cost = min(cost, budget.dollars)
         lines.append(
             Line(
                 arm=arm,
                 view=view,
                 cell=cell,
-                runs=len(known),
-                known=sum(known),
-                steps=left * one.steps,
-                prompt_tokens=left * one.prompt_tokens,
-                completion_tokens=left * one.completion_tokens,
-                dollars=None if cost is None else left * cost,
+                runs=len(own),
+                known=len(own) - len(left),
+                steps=len(left) * one.steps,
+                prompt_tokens=len(left) * one.prompt_tokens,
+                completion_tokens=len(left) * one.completion_tokens,
+                dollars=None if cost is None else len(left) * cost,
                 basis=one.basis if left else "recorded",
+                is_call=is_call,
             )
         )
     return Plan(
@@ -151,6 +157,12 @@ def plan_of(
         costs_money=any(line.dollars is None or line.dollars > 0 for line in lines),
         note=note,
     )
+
+
+def _call(left: Sequence[Wanted]) -> _Expected:
+    tokens = [run.tokens for run in left if run.tokens is not None]
+    prompt, reply = (sum(part) / max(1, len(tokens)) for part in zip(*tokens, strict=True)) if tokens else (0.0, 0.0)
+    return _Expected(1, prompt, reply, "what it reads, and the longest reply")
 
 
 def _expected(arm: str, view: str, past: Sequence[Past], budget: Budget, reply_tokens: int | None) -> _Expected:

@@ -467,3 +467,47 @@ def test_studies_of_the_settings_are_partitions_of_their_assets(elsewhere: Path)
         )
         assert not refused.success
     assert Project(elsewhere).lake.partitions("debt_runs") == [{"study": "views"}]
+
+
+def test_compactions_are_written_by_the_models_that_the_protocol_names(elsewhere: Path) -> None:
+    """The predecessor's model before the switch, the successor's after it; charged to it, planned, and paid once."""
+    options = (
+        "tax",
+        "--low=cheap",
+        "--high=dear",
+        "--timing=p50",
+        "--interface=compact_pre",
+        "--interface=compact_suf",
+    )
+    options += ("--most-tasks=1", "--yes", "--name=written")
+
+    def act(handler: Any, body: dict[str, Any]) -> None:
+        is_asked_to_act = "tools" in body
+        server.answer(LOOK if is_asked_to_act else message(f"{body['model']} was here."))(handler, body)
+
+    with serving(then=act) as at:
+        (elsewhere / "handoff.toml").write_text(settings(at.url, cheap=PRICED, dear=PRICED))
+        planned = run(*options, "--plan", data=elsewhere)
+        assert planned.exit_code == 0 and "writes" in planned.output
+        made = run(*options, data=elsewhere)
+        assert made.exit_code == 0, made.output
+        asked = len(at.requests)
+        project = Project(elsewhere)
+        shutil.rmtree(project.lake.root / "tax_runs")
+        assert run(*options, data=elsewhere).exit_code == 0 and len(at.requests) == asked
+        written = [body for body in at.requests if "tools" not in body]
+    assert sorted(body["model"] for body in written) == ["stub-cheap"] * 2 + ["stub-dear"] * 2
+    rows = [row for row in project.lake.rows("tax_runs", study="written") if row["view"] != SINGLE]
+    assert {row["view"] for row in rows} == {"compact_pre", "compact_suf"}
+    for row in rows:
+        (cell,) = row["cells"]
+        is_by_low = (row["view"] == "compact_pre") == (row["direction"] == "escalation")
+        assert cell["author"] == ("stub-cheap" if is_by_low else "stub-dear")
+        own, other = ("low", "high") if is_by_low else ("high", "low")
+        assert cell[f"note_tokens_{own}"] > cell[f"note_tokens_{other}"] == 0 and cell["note_dollars"] > 0
+    told = [json.dumps(body["messages"]) for body in at.requests if "was here" in json.dumps(body["messages"])]
+    assert told, "what was written was handed over"
+    for cell in project.lake.rows("handoff_tax", study="written"):
+        (row,) = [r for r in rows if (r["direction"], r["view"]) == (cell["direction"], cell["interface"])]
+        assert cell["cost"] == pytest.approx(row["prefix_dollars"] + row["dollars"] + row["cells"][0]["note_dollars"])
+        assert cell["author"] == row["cells"][0]["author"]
