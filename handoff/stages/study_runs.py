@@ -12,7 +12,7 @@ from handoff.identity import identify
 from handoff.lake import SCHEMAS
 from handoff.project import Project
 from handoff.stages import is_embedded, round_number
-from handoff.stages.named import digest_of, endpoint_of
+from handoff.stages.named import digest_of, endpoint_of, model_of
 from handoff.stages.takeovers import LEARNED, Job, Start
 from handoff.studies.planning import Past, past_of
 from handoff.successors import Briefing
@@ -30,7 +30,10 @@ class Agent(NamedTuple):
     digest: str
     policy: str | None
     """Weights below the policies folder."""
+    is_named: bool
+    """The settings describe it: a model on an endpoint, or a command."""
     endpoint: Endpoint | None
+    """Whose model it uses. ``None``: those of the embedded world, and a command without a model."""
 
     def price(self, prompt_tokens: float, completion_tokens: float) -> float | None:
         """US dollars of a run at most; 0 for whoever asks no endpoint, ``None`` without prices."""
@@ -44,9 +47,10 @@ def agent_of(project: Project, name: str) -> Agent:
     from handoff.kata.roster import Roster
 
     if name in project.settings.successors:
-        return Agent(name, digest_of(project, name), None, endpoint_of(project, name))
+        endpoint = endpoint_of(project, name) if model_of(project, name) else None
+        return Agent(name, digest_of(project, name), None, True, endpoint)
     if name in REFERENCES:
-        return Agent(name, Roster.digest(name), None, None)
+        return Agent(name, Roster.digest(name), None, False, None)
     if name not in LEARNED:
         known = ", ".join((*LEARNED, *REFERENCES, *sorted(project.settings.successors)))
         place = project.root / "handoff.toml"
@@ -55,7 +59,7 @@ def agent_of(project: Project, name: str) -> Agent:
     if not rows:
         raise InputError(f"no policy {name!r} was trained in {project.root}; run `handoff demo` first, which trains it")
     newest = max(rows, key=lambda row: round_number(row["round"]))
-    return Agent(name, newest["policy_id"], newest["path"], None)
+    return Agent(name, newest["policy_id"], newest["path"], False, None)
 
 
 def shards_of(project: Project, named: Sequence[str]) -> list[str]:
@@ -129,7 +133,7 @@ def job_of(
         briefing=briefing,
         question=None,
         suffix=(),
-        named=None if agent.endpoint is None else agent.name,
+        named=agent.name if agent.is_named else None,
         shard=place.shard,
         task_id=place.task_id,
         budget=budget,
@@ -140,10 +144,10 @@ def job_of(
 
 def check_place(agent: Agent, place: Place) -> None:
     """``InputError`` when an agent cannot act there."""
-    if agent.endpoint is None and not is_embedded(place.repo):
+    if not agent.is_named and not is_embedded(place.repo):
         raise InputError(
             f"{agent.name!r} acts in the embedded world only, and {place.task_id} is a task of {place.repo}; name a "
-            "successor on an endpoint, described under [successors.NAME]"
+            "successor that is described under [successors.NAME]"
         )
 
 
