@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 import msgspec
 
@@ -19,6 +19,11 @@ PALETTE = {
     "replay": "#3d405b",
 }
 _OTHER = "#999999"
+
+
+def escape(text: str, quotes: Mapping[str, str] | None = None) -> str:
+    """Text of unknown origin as XML can hold it: no markup and no control characters."""
+    return saxutils.escape("".join(c if c.isprintable() else "·" for c in text), dict(quotes or {}))
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,31 +213,45 @@ def front_chart(
         drawn.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth:.1f}</text>')
     for share in (0.0, 0.5, 1.0):
         x, _ = at(most * share, 0)
-        drawn.append(f'<text x="{x:.1f}" y="{height - bottom + 18}" text-anchor="middle">{most * share:,.4g}</text>')
+        drawn.append(f'<text x="{x:.1f}" y="{height - bottom + 18}" text-anchor="middle">{_short(most * share)}</text>')
     front = sorted({at(spot.x, spot.y) for spot in spots if spot.is_on_front})
     if len(front) > 1:
         line = "L".join(f"{x:.1f} {y:.1f}" for x, y in front)
         drawn.append(f'<path d="M{line}" fill="none" stroke="{PALETTE["E"]}" stroke-width="1.5"/>')
+    labels: list[tuple[float, float, str, str]] = []
     for name, cost, quality in marks:
         if quality is not None:
             a, b = at(cost, quality)
             drawn.append(f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10" stroke="currentColor"/>')
-            drawn.append(f'<text x="{a + 9:.1f}" y="{b + 4:.1f}" font-style="italic">{escape(name)}</text>')
-    for (a, b), names in _together(spots, at).items():
-        colour = PALETTE["E"] if any(spot.is_on_front for spot in names) else _OTHER
+            labels.append((a, b, name, ' font-style="italic"'))
+    for spot in sorted(spots, key=lambda s: (s.x, s.y, s.name)):
+        a, b = at(spot.x, spot.y)
+        colour = PALETTE["E"] if spot.is_on_front else _OTHER
         drawn.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{colour}"/>')
-        label = ", ".join(spot.name for spot in names)
-        drawn.append(f'<text x="{a + 9:.1f}" y="{b + 4:.1f}">{escape(label)}</text>')
+        labels.append((a, b, spot.name, ""))
+    drawn += _labels(labels)
     return _drawing(f"{title} ({unit})" if unit else title, "".join(drawn), width, height)
 
 
-def _together(
-    spots: Sequence[Spot], at: Callable[[float, float], tuple[float, float]]
-) -> dict[tuple[float, float], list[Spot]]:
-    """Spots by place; those within a few pixels of one before share its place, so that their names can be read."""
-    found: dict[tuple[float, float], list[Spot]] = {}
-    for spot in sorted(spots, key=lambda s: (s.x, s.y, s.name)):
-        a, b = at(spot.x, spot.y)
-        near = next((place for place in found if abs(place[0] - a) < 60 and abs(place[1] - b) < 9), None)
-        found.setdefault(near or (a, b), []).append(spot)
-    return found
+def _short(value: float) -> str:
+    """A figure on an axis."""
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.3g}"
+
+
+def _labels(wanted: Sequence[tuple[float, float, str, str]]) -> list[str]:
+    """Names beside their marks (x, y, name, style), moved up or down where one would cover another."""
+    taken: list[tuple[float, float, float]] = []
+    drawn = []
+    for a, b, name, style in wanted:
+        length = 6.6 * len(name)
+        moves = [sign * 13 * step for step in range(len(wanted) + 1) for sign in (1, -1)]
+        y = next(
+            b + move
+            for move in moves
+            if not any(abs(b + move - high) < 12 and a < end and start < a + length for start, end, high in taken)
+        )
+        taken.append((a, a + length, y))
+        if y != b:
+            drawn.append(f'<path d="M{a:.1f} {b:.1f}L{a + 8:.1f} {y:.1f}" stroke="currentColor" opacity=".4"/>')
+        drawn.append(f'<text x="{a + 9:.1f}" y="{y + 4:.1f}"{style}>{escape(name)}</text>')
+    return drawn

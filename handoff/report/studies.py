@@ -19,6 +19,12 @@ NAMES = {
     "total_tokens": "all tokens",
 }
 """Measures as people read them, where their column is named otherwise."""
+LABELS = {
+    "first_meaningful_modification": "first modification",
+    "post_first_validation_result": "first validation",
+    "post_failed_repair_edit": "failed repair",
+}
+"""Point labels that are too long for the margin of a plot."""
 DIRECTIONS = {"escalation": "low → high", "downshift": "high → low"}
 SHOWN_COSTS = ("events", "prompt_tokens", "first_prompt_tokens", "completion_tokens", "total_tokens")
 """Measures of debt that people look at first; the others are in the table."""
@@ -53,7 +59,7 @@ def debt_plots(rows: Iterable[Row]) -> list[str]:
             [
                 Bar(
                     group=row["view"],
-                    name=row["label"][:22],
+                    name=str(LABELS.get(row["label"], row["label"]))[:22],
                     value=row["ratio_of_medians"],
                     low=row["ratio_low"],
                     high=row["ratio_high"],
