@@ -15,6 +15,7 @@ from handoff.project import Project
 from handoff.report.studies import render_debt
 from handoff.stages import inputs_of, is_embedded, is_executable, is_real
 from handoff.stages.handoffs import Handoffs
+from handoff.stages.judges import judging_version
 from handoff.stages.study_runs import (
     Agent,
     Place,
@@ -116,7 +117,8 @@ def prepare(project: Project, study: DebtStudy) -> Prepared:
         for table in ("raw_trajectories", "injected_handoffs", "view_renderings")
         for shard in shards
     ]
-    settings = (canonical_json(study), project.settings.seed, [job.takeover_id for job in jobs])
+    judging = [judging_version(project, shard) for shard in shards]
+    settings = (canonical_json(study), project.settings.seed, [job.takeover_id for job in jobs], judging)
     inputs = inputs_of("handoff_debt", project.lake, *upstream, settings=settings)
     return Prepared(tuple(jobs), tuple(runs), agents, points, omitted, inputs)
 
