@@ -531,6 +531,7 @@ SCHEMAS: dict[str, pa.Schema] = {
                     ("author", pa.string()),  # who wrote what crossed: extractive, or a model's name
                     ("note_tokens_low", pa.int64()),  # spent by the low-capability model on what crossed
                     ("note_tokens_high", pa.int64()),
+                    ("note_tokens_other", pa.int64()),  # by a writer that is neither
                     ("note_dollars", pa.float64()),
                 ]
             )

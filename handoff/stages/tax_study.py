@@ -35,9 +35,11 @@ from handoff.stages.tax_sources import (
     single_jobs,
     tasks_of,
 )
+from handoff.stages.writing import writer_of
 from handoff.studies.design import TaxStudy, study_name
 from handoff.studies.planning import SINGLE, Plan, Wanted, plan_of
-from handoff.studies.tax import ALL, DIRECTIONS, Single, Switched, row_of, tax_cells
+from handoff.studies.tax import ALL, DIRECTIONS, Single, Switched, empty_cell, row_of, tax_cells
+from handoff.writers.model import VERSION as WRITER_VERSION
 
 
 def handoff_tax(
@@ -91,19 +93,25 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
         for job, row in switched:
             is_made = job.takeover_id in made
             wanted.append(Wanted(job.start.arm, job.start.view, row["direction"], is_made))
-            if (call := call_of(study, agents, cut, job, row)) is not None:
+            if (call := call_of(project, study, agents, cut, job, row)) is not None:
                 wanted.append(call._replace(is_known=is_made))
     else:
         for (_, is_high, _, _), _ in product(singles, study.timings):
             if DIRECTIONS[is_high] in study.directions:
                 wanted += _bound(project, study, agents, is_high)
     by_name = {agent.name: agent for agent in agents.values()}
+
+    def price(arm: str, prompt: float, completion: float) -> float | None:
+        if arm in by_name:
+            return by_name[arm].price(prompt, completion)
+        return writer_of(project, arm).cost(round(prompt), 0, round(completion))
+
     return plan_of(
         wanted,
         past_runs(project),
         budget=budget_of(project, agents[True]),
         reply_tokens={a.name: a.endpoint.max_completion_tokens for a in by_name.values() if a.endpoint is not None},
-        price=lambda arm, prompt, completion: by_name[arm].price(prompt, completion),
+        price=price,
         is_exact=is_exact,
         note="" if is_exact else "switched runs are counted exactly once the single sessions are there",
     )
@@ -112,15 +120,15 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
 def _bound(project: Project, study: TaxStudy, agents: Mapping[bool, Agent], is_high: bool) -> Iterator[Wanted]:
     """What one cut of one session costs at most."""
     direction = DIRECTIONS[is_high]
-    seen: set[str] = set()
+    seen: set[tuple[str, bool]] = set()
     for name in study.interfaces:
-        writer = writer_for(name, agents, is_high)
+        writer = writer_for(project, study, name, agents, is_high)
         view = rendered(name, writer)
-        if view in seen:
+        if (view, writer is None) in seen:
             continue
-        seen.add(view)
+        seen.add((view, writer is None))
         yield Wanted(agents[not is_high].name, view, direction)
-        if writer is not None and writer.endpoint is not None:
+        if writer is not None:
             most = (float(project.settings.token_budget), float(writer.endpoint.max_completion_tokens))
             yield Wanted(writer.name, f"writes {name}", direction, tokens=most)
 
@@ -135,7 +143,9 @@ def _agents(project: Project, study: TaxStudy) -> dict[bool, Agent]:
 def _inputs(project: Project, study: TaxStudy, tasks: Sequence[TaskAt], sessions: Sequence[str]) -> str:
     judging = [judging_version(project, shard) for shard in sorted({task.place.shard for task in tasks})]
     told = [canonical_json(task) for task in tasks]
-    settings = (canonical_json(study), project.settings.seed, told, sessions, judging)
+    own = project.settings
+    writer = writer_of(project, own.writer).digest if own.writer else ""
+    settings = (canonical_json(study), own.seed, told, sessions, judging, writer, WRITER_VERSION)
     return inputs_of("handoff_tax", project.lake, settings=settings)
 
 
@@ -178,24 +188,21 @@ def tax_rows(
     for row in rows:
         for use in row["cells"]:
             authors.setdefault((row["direction"], use["interface"]), use["author"])
-    order = {name: place for place, name in enumerate((ALL, *study.timings))}
-    places = {name: place for place, name in enumerate(study.interfaces)}
-    cells.sort(key=lambda cell: (DIRECTIONS.index(cell.direction), order[cell.timing], places[cell.interface]))
-    return [
-        row_of(
-            cell,
-            low=study.low,
-            high=study.high,
-            unit=unit,
-            author=authors.get((cell.direction, cell.interface)),
-            omitted=sum(
-                n for (direction, timing, interface), n in omitted.items()
-                if direction == cell.direction and cell.timing in (ALL, timing)
-                and interface in (None, cell.interface)
-            ),
+    made = {(cell.direction, cell.timing, cell.interface): cell for cell in cells}
+    compared: list[dict[str, Any]] = []
+    for direction, timing, interface in product(DIRECTIONS, (ALL, *study.timings), study.interfaces):
+        lacking = sum(
+            n
+            for (one, at, what), n in omitted.items()
+            if one == direction and timing in (ALL, at) and what in (None, interface)
         )
-        for cell in cells
-    ]  # fmt: skip
+        cell = made.get((direction, timing, interface))
+        if cell is None and not lacking:
+            continue
+        author = authors.get((direction, interface))
+        told = {"low": study.low, "high": study.high, "unit": unit, "author": author, "omitted": lacking}
+        compared.append(row_of(cell or empty_cell(direction, timing, interface), **told))
+    return compared
 
 
 def _single(row: Mapping[str, Any], unit: str, price_ratio: float) -> Single:
@@ -213,7 +220,7 @@ def _switches(row: Mapping[str, Any], unit: str, price_ratio: float) -> Iterable
             parts = (row["prefix_dollars"], row["dollars"], cell["note_dollars"])
             cost = None if None in parts else sum(parts)
         else:
-            notes = cell["note_tokens_low"] + price_ratio * cell["note_tokens_high"]
+            notes = cell["note_tokens_low"] + price_ratio * cell["note_tokens_high"] + cell["note_tokens_other"]
             tokens = row["prompt_tokens"] + row["completion_tokens"]
             cost = source * row["prefix_tokens"] + own * tokens + notes
         yield Switched(

@@ -123,6 +123,11 @@ def tax_cells(
     return cells
 
 
+def empty_cell(direction: Direction, timing: str, interface: str) -> Cell:
+    """A cell in which no run was made, such as a timing that no session has."""
+    return _cell(direction, timing, interface, (), {}, 0, 1)[0]
+
+
 _Alone: TypeAlias = Mapping[tuple[str, int], Mapping[bool, Single]]
 
 

@@ -184,6 +184,9 @@ def test_a_cell_of_the_tax_is_recomputed_from_rows(tax: Project) -> None:
         ]
         tasks = sorted({row["task_id"] for row, _ in own})
         assert cell["n_tasks"] == len(tasks) and cell["n_runs"] == len(own)
+        if not own:  # a timing that no session has is counted
+            assert cell["omitted"] and cell["quality"] is None and cell["qrec_reason"]
+            continue
 
         def mean(value: Any, own: Any = own, tasks: Any = tasks) -> float:
             by_task = [[value(row, use) for row, use in own if row["task_id"] == task] for task in tasks]
@@ -232,7 +235,7 @@ def test_a_token_of_the_high_model_counts_what_one_says(tax: Project) -> None:
         {(r["direction"], r["timing"], r["interface"]): r for r in tax.lake.rows("handoff_tax", study=name)}
         for name in ("tax", "dear")
     )
-    for key, row in plain.items():
+    for key, row in ((key, row) for key, row in plain.items() if row["n_runs"]):
         assert dear[key]["cost_hc"] == pytest.approx(3 * row["cost_hc"]) and dear[key]["cost_lc"] == row["cost_lc"]
         assert row["cost"] < dear[key]["cost"] < 3 * row["cost"]
         assert dear[key]["quality"] == row["quality"]
@@ -525,3 +528,51 @@ def test_an_agent_that_is_a_command_may_stand_in_a_study(elsewhere: Path, bubble
     rows = Project(elsewhere).lake.rows("debt_runs", study="script")
     assert {row["view"] for row in rows} == {"repo", "trace"}
     assert {row["successor"] for row in rows} == {"command"} and {row["solved"] for row in rows} == {False}
+
+
+def test_notes_are_written_by_the_writer_of_the_settings_and_charged(elsewhere: Path) -> None:
+    """A third model: its spending is in the cost, and in the plan with its own price."""
+    options = ("tax", "--low=cheap", "--high=dear", "--timing=p50", "--direction=escalation", "--interface=summary")
+    options += ("--most-tasks=1", "--yes", "--name=noted")
+    told = {"sentences": [{"text": "It looked around before doing anything.", "steps": [1]}]}
+
+    def act(handler: Any, body: dict[str, Any]) -> None:
+        said = LOOK if "tools" in body else message(json.dumps(told))
+        server.answer(said)(handler, body)
+
+    with serving(then=act) as at:
+        text = settings(at.url, cheap=PRICED, dear=PRICED, scribe={"prompt": 5.0, "completion": 5.0})
+        (elsewhere / "handoff.toml").write_text('writer = "scribe"\n' + text)
+        planned = run(*options, "--plan", data=elsewhere)
+        assert planned.exit_code == 0 and "scribe" in planned.output
+        made = run(*options, data=elsewhere)
+        assert made.exit_code == 0, made.output
+        written = [body for body in at.requests if "tools" not in body]
+    assert {body["model"] for body in written} == {"stub-scribe"}
+    project = Project(elsewhere)
+    (cell,) = [c for c in project.lake.rows("handoff_tax", study="noted") if c["timing"] == "p50"]
+    (row,) = [row for row in project.lake.rows("tax_runs", study="noted") if row["view"] != SINGLE]
+    (use,) = row["cells"]
+    assert use["author"] == cell["author"] == "stub-scribe"
+    assert use["note_tokens_other"] > 0 == use["note_tokens_low"] == use["note_tokens_high"]
+    assert cell["cost"] == pytest.approx(row["prefix_dollars"] + row["dollars"] + use["note_dollars"])
+    assert any("looked around" in json.dumps(body["messages"]) for body in at.requests if "tools" in body)
+
+
+def test_what_a_model_could_not_write_is_counted(elsewhere: Path) -> None:
+    options = ("tax", "--low=cheap", "--high=dear", "--timing=p50", "--direction=escalation", "--interface=summary")
+    options += ("--most-tasks=1", "--yes", "--name=mute")
+
+    def act(handler: Any, body: dict[str, Any]) -> None:
+        server.answer(LOOK if "tools" in body else message("I would rather not."))(handler, body)
+
+    with serving(then=act) as at:
+        (elsewhere / "handoff.toml").write_text('writer = "cheap"\n' + settings(at.url, cheap=PRICED, dear=PRICED))
+        made = run(*options, data=elsewhere)
+        assert made.exit_code == 0, made.output
+    cells = Project(elsewhere).lake.rows("handoff_tax", study="mute")
+    assert [(cell["timing"], cell["n_runs"], cell["omitted"], cell["qrec"]) for cell in cells] == [
+        ("all", 0, 1, None),
+        ("p50", 0, 1, None),
+    ]
+    assert all(cell["qrec_reason"] and cell["csret_reason"] for cell in cells)
