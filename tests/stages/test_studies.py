@@ -514,3 +514,17 @@ def test_compactions_are_written_by_the_models_that_the_protocol_names(elsewhere
         (row,) = [r for r in rows if (r["direction"], r["view"]) == (cell["direction"], cell["interface"])]
         assert cell["cost"] == pytest.approx(row["prefix_dollars"] + row["dollars"] + row["cells"][0]["note_dollars"])
         assert cell["author"] == row["cells"][0]["author"]
+
+
+def test_an_agent_that_is_a_command_may_stand_in_a_study(elsewhere: Path, bubblewrap: None) -> None:
+    """It reaches no model, so it costs nothing; what it did is a row like any other."""
+    text = 'workers = 1\nseed = 5\nstep_budget = 14\n[successors.script]\nkind = "command"\n'
+    text += "command = \"cat {prompt} > /dev/null; echo '# seen' >> notes.md\"\n"
+    (elsewhere / "handoff.toml").write_text(text)
+    made = run(
+        "debt", "--successor=script", "--view=trace", "--label=error", "--most-tasks=1", "--name=script", data=elsewhere
+    )
+    assert made.exit_code == 0, made.output
+    rows = Project(elsewhere).lake.rows("debt_runs", study="script")
+    assert {row["view"] for row in rows} == {"repo", "trace"}
+    assert {row["successor"] for row in rows} == {"command"} and {row["solved"] for row in rows} == {False}
