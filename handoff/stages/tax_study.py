@@ -17,6 +17,7 @@ from handoff.lake import Written, write_file
 from handoff.project import Project
 from handoff.report.studies import render_tax
 from handoff.stages import inputs_of
+from handoff.stages.judges import judging_version
 from handoff.stages.study_runs import (
     Agent,
     agent_of,
@@ -140,9 +141,7 @@ def _agents(project: Project, study: TaxStudy) -> dict[bool, Agent]:
 def _inputs(project: Project, study: TaxStudy, tasks: Sequence[TaskAt], sessions: Sequence[str]) -> str:
     judging = [judging_version(project, shard) for shard in sorted({task.place.shard for task in tasks})]
     told = [canonical_json(task) for task in tasks]
-    own = project.settings
-    writer = writer_of(project, own.writer).digest if own.writer else ""
-    settings = (canonical_json(study), own.seed, told, sessions, judging, writer, WRITER_VERSION)
+    settings = (canonical_json(study), project.settings.seed, told, sessions, judging)
     return inputs_of("handoff_tax", project.lake, settings=settings)
 
 
