@@ -1,16 +1,17 @@
 """What crosses at a switch: where the sources of a tax study are cut, what is written there, and who goes on from it.
 
-Notes are written by rule. A compaction is written by the model that the protocol names, when that is on an endpoint:
-the predecessor's (``compact_pre``) or the successor's (``compact_suf``); else by rule, with the prose of ``summary``.
+A compaction is written by the model that the protocol names, when that is on an endpoint: the predecessor's
+(``compact_pre``) or the successor's (``compact_suf``); a summary or note by the ``writer`` of the settings, where there
+is one. Else rules write, and a compaction is the prose of ``summary``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from handoff.endpoints import Client
+from handoff.endpoints import Client, Endpoint
 from handoff.evidence import gather_evidence
 from handoff.identity import identify
 from handoff.kata.pool import Progress
@@ -19,7 +20,7 @@ from handoff.stages.handoffs import States
 from handoff.stages.study_runs import Agent, budget_of, job_of
 from handoff.stages.takeovers import Job
 from handoff.stages.tax_sources import Source, Spent, reader_of, spent_until, trajectory_of, trees_of
-from handoff.stages.writing import Commission, write_all
+from handoff.stages.writing import Commission, write_all, writer_of
 from handoff.states.reader import StateReader
 from handoff.studies.design import TaxStudy
 from handoff.studies.planning import Wanted
@@ -32,6 +33,8 @@ from handoff.views import PREAMBLE, RULES, lacking, parse_view, render_view, vie
 from handoff.writers.model import Written
 
 COMPACTIONS = ("compact_pre", "compact_suf")
+
+NOTES = ("summary", "structured")
 
 Omitted: TypeAlias = dict[tuple[str, str, str | None], int]
 """(direction, timing, interface or ``None`` for all) → sessions that have nothing there."""
@@ -56,6 +59,15 @@ Texts: TypeAlias = Mapping[tuple[str, str], Written]
 """(point, interface) → what a model wrote there."""
 
 
+class Writer(NamedTuple):
+    """A model that writes what crosses."""
+
+    name: str
+    endpoint: Endpoint
+    side: Literal["low", "high", "other"]
+    """Which of the two models it is; ``other``: neither."""
+
+
 class Cell(NamedTuple):
     """Where a switched run counts, with what its notes cost there."""
 
@@ -64,6 +76,8 @@ class Cell(NamedTuple):
     author: str | None
     note_tokens_low: int
     note_tokens_high: int
+    note_tokens_other: int
+    """Spent by a writer that is neither of the two models."""
     note_dollars: float | None
 
 
@@ -94,16 +108,23 @@ def cuts_of(project: Project, study: TaxStudy, sources: Sequence[Source]) -> tup
     return found, omitted
 
 
-def writer_for(name: str, agents: Mapping[bool, Agent], is_high: bool) -> Agent | None:
+def writer_for(
+    project: Project, study: TaxStudy, name: str, agents: Mapping[bool, Agent], is_high: bool
+) -> Writer | None:
     """The model that writes what crosses from a source of the high-capability model, or of the low one; ``None``:
     rules do, or nobody writes."""
+    if name in NOTES and project.settings.writer:
+        own = project.settings.writer
+        side = {study.low: "low", study.high: "high"}.get(own, "other")
+        return Writer(own, writer_of(project, own), cast(Literal["low", "high", "other"], side))
     if name not in COMPACTIONS:
         return None
-    writer = agents[is_high if name == "compact_pre" else not is_high]
-    return writer if writer.endpoint is not None else None
+    is_high = is_high if name == "compact_pre" else not is_high
+    endpoint = agents[is_high].endpoint
+    return None if endpoint is None else Writer(agents[is_high].name, endpoint, "high" if is_high else "low")
 
 
-def rendered(name: str, writer: Agent | None) -> str:
+def rendered(name: str, writer: Writer | None) -> str:
     """The view that an interface hands over: by rule, a compaction is the prose of ``summary``."""
     return "summary" if name in COMPACTIONS and writer is None else parse_view(name).name
 
@@ -114,9 +135,9 @@ def write_compactions(
     """Everything that models write, each answer journaled: asked for again, it costs nothing."""
     texts: dict[tuple[str, str], Written] = {}
     for name, is_high in ((name, is_high) for name in study.interfaces for is_high in (False, True)):
-        writer = writer_for(name, agents, is_high)
+        writer = writer_for(project, study, name, agents, is_high)
         own = [one for one in cut if one.source.is_high == is_high]
-        if writer is None or writer.endpoint is None or not own:
+        if writer is None or not own:
             continue
         commissions = [
             Commission(
@@ -172,7 +193,7 @@ def _handed(
     tree = one.reader.tree(h)
     evidence = gather_evidence(trajectory, h, one.reader)
     for name in study.interfaces:
-        writer = writer_for(name, agents, source.is_high)
+        writer = writer_for(project, study, name, agents, source.is_high)
         view = rendered(name, writer)
         if tree is None or (writer is None and lacking(parse_view(view), trajectory, h, one.reader)):
             _count(omitted, one, name)
@@ -184,7 +205,7 @@ def _handed(
             dollars: float | None = 0.0
             view_id = view_row(one.point_id, view, text)["view_id"]
         else:
-            view_id = identify("v", one.point_id, name, writer.digest)
+            view_id = identify("v", one.point_id, name, writer.endpoint.digest)
             written = None if texts is None else texts[one.point_id, name]
             if written is not None and written.text is None:
                 _count(omitted, one, name)
@@ -206,8 +227,10 @@ def _handed(
             repetition=source.repetition,
             budget=budget,
         )
-        by_low = notes if (name == "compact_pre") != source.is_high else 0
-        cells = [Cell(timing, name, author, by_low, notes - by_low, dollars)._asdict() for timing in one.timings]
+        by = {side: notes if side == _side(name, writer, source.is_high) else 0 for side in ("low", "high", "other")}
+        cells = [
+            Cell(timing, name, author, by["low"], by["high"], by["other"], dollars)._asdict() for timing in one.timings
+        ]
         known = {
             "task_id": source.task.place.task_id,
             "repo": source.task.place.repo,
@@ -224,6 +247,13 @@ def _handed(
         yield job, known
 
 
+def _side(name: str, writer: Writer | None, is_high: bool) -> str:
+    """Whose spending the notes are: the writer's, or by rule that of the model that would have written."""
+    if writer is not None:
+        return writer.side
+    return "high" if (name == "compact_pre") == is_high else "low"
+
+
 def _count(omitted: Omitted, one: Cut, name: str) -> None:
     for timing in one.timings:
         key = (one.source.direction, timing, name)
@@ -231,13 +261,17 @@ def _count(omitted: Omitted, one: Cut, name: str) -> None:
 
 
 def call_of(
-    study: TaxStudy, agents: Mapping[bool, Agent], cut: Sequence[Cut], job: Job, row: Mapping[str, Any]
+    project: Project,
+    study: TaxStudy,
+    agents: Mapping[bool, Agent],
+    cut: Sequence[Cut],
+    job: Job,
+    row: Mapping[str, Any],
 ) -> Wanted | None:
     """The call that writes what a takeover is given; ``None`` where no model writes it."""
     name = job.start.view
-    is_high = row["direction"] == "downshift"
-    writer = writer_for(name, agents, is_high)
-    if writer is None or writer.endpoint is None:
+    writer = writer_for(project, study, name, agents, row["direction"] == "downshift")
+    if writer is None:
         return None
     one = next(one for one in cut if one.point_id == job.start.point_id)
     tokens = (float(_read(name, one.trajectory, one.h)), float(writer.endpoint.max_completion_tokens))
@@ -251,8 +285,8 @@ def _note_tokens(name: str, text: str, trajectory: Trajectory, h: int) -> int:
 
 
 def _read(name: str, trajectory: Trajectory, h: int) -> int:
-    """Tokens of what a compaction reads: ``compact_pre`` is one more call at the end of the source's conversation,
-    ``compact_suf`` one over the whole trace."""
+    """Tokens of what its writer reads: ``compact_pre`` is one more call at the end of the source's conversation,
+    ``compact_suf`` one over the whole trace, and notes, whose evidence is shorter, at most that."""
     return prompt_lengths(trajectory)[h] if name == "compact_pre" else view_tokens(render_view("trace", trajectory, h))
 
 

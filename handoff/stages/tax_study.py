@@ -35,9 +35,11 @@ from handoff.stages.tax_sources import (
     single_jobs,
     tasks_of,
 )
+from handoff.stages.writing import writer_of
 from handoff.studies.design import TaxStudy, study_name
 from handoff.studies.planning import SINGLE, Plan, Wanted, plan_of
-from handoff.studies.tax import ALL, DIRECTIONS, Single, Switched, row_of, tax_cells
+from handoff.studies.tax import ALL, DIRECTIONS, Single, Switched, empty_cell, row_of, tax_cells
+from handoff.writers.model import VERSION as WRITER_VERSION
 
 
 def handoff_tax(
@@ -91,7 +93,7 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
         for job, row in switched:
             is_made = job.takeover_id in made
             wanted.append(Wanted(job.start.arm, job.start.view, row["direction"], is_made))
-            if (call := call_of(study, agents, cut, job, row)) is not None:
+            if (call := call_of(project, study, agents, cut, job, row)) is not None:
                 wanted.append(call._replace(is_known=is_made))
     else:
         for (_, is_high, _, _), _ in product(singles, study.timings):
@@ -118,15 +120,15 @@ def plan_tax(project: Project, study: TaxStudy) -> Plan:
 def _bound(project: Project, study: TaxStudy, agents: Mapping[bool, Agent], is_high: bool) -> Iterator[Wanted]:
     """What one cut of one session costs at most."""
     direction = DIRECTIONS[is_high]
-    seen: set[str] = set()
+    seen: set[tuple[str, bool]] = set()
     for name in study.interfaces:
-        writer = writer_for(name, agents, is_high)
+        writer = writer_for(project, study, name, agents, is_high)
         view = rendered(name, writer)
-        if view in seen:
+        if (view, writer is None) in seen:
             continue
-        seen.add(view)
+        seen.add((view, writer is None))
         yield Wanted(agents[not is_high].name, view, direction)
-        if writer is not None and writer.endpoint is not None:
+        if writer is not None:
             most = (float(project.settings.token_budget), float(writer.endpoint.max_completion_tokens))
             yield Wanted(writer.name, f"writes {name}", direction, tokens=most)
 
@@ -141,7 +143,9 @@ def _agents(project: Project, study: TaxStudy) -> dict[bool, Agent]:
 def _inputs(project: Project, study: TaxStudy, tasks: Sequence[TaskAt], sessions: Sequence[str]) -> str:
     judging = [judging_version(project, shard) for shard in sorted({task.place.shard for task in tasks})]
     told = [canonical_json(task) for task in tasks]
-    settings = (canonical_json(study), project.settings.seed, told, sessions, judging)
+    own = project.settings
+    writer = writer_of(project, own.writer).digest if own.writer else ""
+    settings = (canonical_json(study), own.seed, told, sessions, judging, writer, WRITER_VERSION)
     return inputs_of("handoff_tax", project.lake, settings=settings)
 
 
@@ -184,21 +188,13 @@ def tax_rows(
     for row in rows:
         for use in row["cells"]:
             authors.setdefault((row["direction"], use["interface"]), use["author"])
-    order = {name: place for place, name in enumerate((ALL, *study.timings))}
-    places = {name: place for place, name in enumerate(study.interfaces)}
-    cells.sort(key=lambda cell: (DIRECTIONS.index(cell.direction), order[cell.timing], places[cell.interface]))
-    return [
-        row_of(
-            cell,
-            low=study.low,
-            high=study.high,
-            unit=unit,
-            author=authors.get((cell.direction, cell.interface)),
-            omitted=sum(
-                n for (direction, timing, interface), n in omitted.items()
-                if direction == cell.direction and cell.timing in (ALL, timing)
-                and interface in (None, cell.interface)
-            ),
+    made = {(cell.direction, cell.timing, cell.interface): cell for cell in cells}
+    compared: list[dict[str, Any]] = []
+    for direction, timing, interface in product(DIRECTIONS, (ALL, *study.timings), study.interfaces):
+        lacking = sum(
+            n
+            for (one, at, what), n in omitted.items()
+            if one == direction and timing in (ALL, at) and what in (None, interface)
         )
         cell = made.get((direction, timing, interface))
         if cell is None and not lacking:

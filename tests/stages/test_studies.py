@@ -528,3 +528,51 @@ def test_an_agent_that_is_a_command_may_stand_in_a_study(elsewhere: Path, bubble
     rows = Project(elsewhere).lake.rows("debt_runs", study="script")
     assert {row["view"] for row in rows} == {"repo", "trace"}
     assert {row["successor"] for row in rows} == {"command"} and {row["solved"] for row in rows} == {False}
+
+
+def test_notes_are_written_by_the_writer_of_the_settings_and_charged(elsewhere: Path) -> None:
+    """A third model: its spending is in the cost, and in the plan with its own price."""
+    options = ("tax", "--low=cheap", "--high=dear", "--timing=p50", "--direction=escalation", "--interface=summary")
+    options += ("--most-tasks=1", "--yes", "--name=noted")
+    told = {"sentences": [{"text": "It looked around before doing anything.", "steps": [1]}]}
+
+    def act(handler: Any, body: dict[str, Any]) -> None:
+        said = LOOK if "tools" in body else message(json.dumps(told))
+        server.answer(said)(handler, body)
+
+    with serving(then=act) as at:
+        text = settings(at.url, cheap=PRICED, dear=PRICED, scribe={"prompt": 5.0, "completion": 5.0})
+        (elsewhere / "handoff.toml").write_text('writer = "scribe"\n' + text)
+        planned = run(*options, "--plan", data=elsewhere)
+        assert planned.exit_code == 0 and "scribe" in planned.output
+        made = run(*options, data=elsewhere)
+        assert made.exit_code == 0, made.output
+        written = [body for body in at.requests if "tools" not in body]
+    assert {body["model"] for body in written} == {"stub-scribe"}
+    project = Project(elsewhere)
+    (cell,) = [c for c in project.lake.rows("handoff_tax", study="noted") if c["timing"] == "p50"]
+    (row,) = [row for row in project.lake.rows("tax_runs", study="noted") if row["view"] != SINGLE]
+    (use,) = row["cells"]
+    assert use["author"] == cell["author"] == "stub-scribe"
+    assert use["note_tokens_other"] > 0 == use["note_tokens_low"] == use["note_tokens_high"]
+    assert cell["cost"] == pytest.approx(row["prefix_dollars"] + row["dollars"] + use["note_dollars"])
+    assert any("looked around" in json.dumps(body["messages"]) for body in at.requests if "tools" in body)
+
+
+def test_what_a_model_could_not_write_is_counted(elsewhere: Path) -> None:
+    options = ("tax", "--low=cheap", "--high=dear", "--timing=p50", "--direction=escalation", "--interface=summary")
+    options += ("--most-tasks=1", "--yes", "--name=mute")
+
+    def act(handler: Any, body: dict[str, Any]) -> None:
+        server.answer(LOOK if "tools" in body else message("I would rather not."))(handler, body)
+
+    with serving(then=act) as at:
+        (elsewhere / "handoff.toml").write_text('writer = "cheap"\n' + settings(at.url, cheap=PRICED, dear=PRICED))
+        made = run(*options, data=elsewhere)
+        assert made.exit_code == 0, made.output
+    cells = Project(elsewhere).lake.rows("handoff_tax", study="mute")
+    assert [(cell["timing"], cell["n_runs"], cell["omitted"], cell["qrec"]) for cell in cells] == [
+        ("all", 0, 1, None),
+        ("p50", 0, 1, None),
+    ]
+    assert all(cell["qrec_reason"] and cell["csret_reason"] for cell in cells)
