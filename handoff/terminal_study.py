@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
+from rich.table import Table
 
 from handoff.report.studies import NAMES, SHOWN_COSTS, Row, number, ratio, recommendations
 from handoff.studies.planning import Plan
@@ -15,9 +16,7 @@ from handoff.terminal import line, out, table
 
 def print_plan(name: str, plan: Plan) -> None:
     """Runs, steps, tokens and money, cell by cell, and what the figures rest on."""
-    listed = table("who", "is given", "where", "runs", "there", "steps", "tokens", "written", "dollars", "basis")
-    for column in listed.columns:
-        column.overflow = "fold"
+    listed = _folding("who", "is given", "where", "runs", "there", "steps", "tokens", "written", "dollars", "basis")
     for entry in plan.lines:
         listed.add_row(
             escape(line(entry.arm)),
@@ -25,9 +24,9 @@ def print_plan(name: str, plan: Plan) -> None:
             escape(line(entry.cell)),
             f"{entry.runs:,}",
             f"{entry.known:,}" if entry.known else "",
-            number(entry.steps).removesuffix(".00"),
-            number(entry.prompt_tokens),
-            number(entry.completion_tokens),
+            f"{entry.steps:,.0f}" if entry.steps else "–",
+            number(entry.prompt_tokens) if entry.prompt_tokens else "–",
+            number(entry.completion_tokens) if entry.completion_tokens else "–",
             _dollars(entry.dollars),
             entry.basis,
         )
@@ -42,6 +41,14 @@ def print_plan(name: str, plan: Plan) -> None:
         out.print(escape(plan.note), soft_wrap=True)
 
 
+def _folding(*headings: str) -> Table:
+    """A table that breaks a long name rather than cutting it off."""
+    listed = table(*headings)
+    for column in listed.columns:
+        column.overflow = "fold"
+    return listed
+
+
 def _dollars(dollars: float | None) -> str:
     return "unknown" if dollars is None else f"{dollars:,.2f}" if dollars else "–"
 
@@ -54,7 +61,7 @@ def _money(plan: Plan) -> str:
 
 def print_debt(rows: Sequence[Row], page: Path, *, label: str = "all") -> None:
     """Each view against the bare repository, over the points of one label."""
-    listed = table(
+    listed = _folding(
         "successor", "view", "measure", "view", "repo", "ratio of medians", "median of ratios", "solved p", "n"
     )
     for row in rows:
@@ -90,7 +97,7 @@ def print_tax(rows: Sequence[Row], page: Path) -> None:
         "below solved and cost: low and high alone on the same tasks",
         soft_wrap=True,
     )
-    listed = table("direction", "interface", "solved", "cost", "QRec", "tax", "CSRet", "n", "")
+    listed = _folding("direction", "interface", "solved", "cost", "QRec", "tax", "CSRet", "n", "")
     for row in rows:
         if row["timing"] != "all":
             continue
