@@ -13,6 +13,7 @@ from handoff.states.proof.verdict import Replay
 from handoff.states.replay import replay
 from handoff.trajectory import Action, Boundary, Message, Missing, Observation, Step
 from tests.states.conftest import FILES, bash, recording
+from tests.states.truths import diff
 
 PAGER = FILES["src/pager.py"].decode()
 EDITED = PAGER.replace("items[-1]", "items[-2]")
@@ -274,6 +275,17 @@ def test_only_all_that_git_lists_is_a_look_at_the_whole_tree(
 )
 def test_git_may_be_told_to_overlook_changes(repository: Repository, base: str, line: str) -> None:
     assert replayed(repository, base, EDIT, bash(line), SHOWN, bash("make"), SHOWN, STATUS).status == "partial"
+
+
+def test_what_was_changed_before_the_run_is_taken_from_the_diff_that_shows_it(
+    repository: Repository, base: str
+) -> None:
+    """The list says that a file is not the base's, and the diff brings its bytes: the state holds them from there on."""
+    text = diff({"src/pager.py": PAGER}, {"src/pager.py": EDITED})
+    found = replayed(repository, base, bash("git status", LONG), bash("git diff", text), LOOK)
+    assert found.statuses[1:] == ("partial", "verified", "verified")
+    assert found.trees[2] is not None
+    assert repository.read(found.trees[2], "src/pager.py") == EDITED.encode()
 
 
 def test_what_was_put_back_since_may_have_been_another_file_meanwhile(repository: Repository, base: str) -> None:

@@ -47,6 +47,7 @@ def replayed(repository: Repository, base: str, *steps: Step, patch: str | None 
         *("git diff", "git diff HEAD", "git diff origin/main", "git diff -w", "git diff -- src/pager.py"),
         *("git diff src/pager.py", "git diff | cat", "git diff HEAD~3 -- src/pager.py", "git diff 'src/*.py'"),
         *("cd src && git diff pager.py", "git --no-pager diff", "echo now; git diff"),
+        *("cat README.md && git diff", "git diff; sed -n '1,9p' src/pager.py", "head -3 run.sh; git diff"),
     ],
 )
 def test_a_diff_of_the_work_tree_proves_a_file(repository: Repository, base: str, line: str) -> None:

@@ -30,6 +30,8 @@ _UNFIT = (
 )
 _PRINTING = frozenset(("awk", "bat", "cat", "echo", "grep", "head", "less", "more", "printf", "sed", "tail", "zcat"))
 """Programs that may print diffs of their own when they are given files or texts."""
+_WITH_SCRIPT = frozenset(("awk", "grep", "sed"))
+"""Those whose first word is no file."""
 _SHORT = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1", "-uall", "--untracked-files=all"))
 _STATUS = re.compile(r"(?!  )([ MADRCUT?!]{2}) ([^\"\n]+)")
 _WIDE = frozenset(("--short", "-s", "--porcelain", "--porcelain=v1"))
@@ -108,7 +110,7 @@ def _shows_work_tree(line: str, context: Context, is_path: Callable[[str], bool]
             context = with_folder(context, part.words[1].text) if len(part.words) > 1 else context
             continue
         verb, rest = _git(part)
-        if part.position == 0 and _may_print_diffs(part):
+        if part.position == 0 and _may_print_diffs(part, context, is_path):
             return False
         if verb == "diff" and is_outside(_folder(part, context)):
             return False
@@ -130,11 +132,19 @@ def _program(part: Command) -> str:
     return part.words[0].text.rsplit("/", 1)[-1] if part.words else ""
 
 
-def _may_print_diffs(part: Command) -> bool:
+def _may_print_diffs(part: Command, context: Context, is_path: Callable[[str], bool]) -> bool:
+    """Whether a program may print a diff of its own: from a file that is none of the repository's, or is called one."""
     program = _program(part)
+    words = [word.text for word in part.words[1:]]
     if program in ("echo", "printf"):
-        return any("diff" in word.text or "$" in word.text for word in part.words[1:])
-    return program in _PRINTING and len(part.words) > 1
+        return any("diff" in word or "$" in word for word in words)
+    if program not in _PRINTING:
+        return False
+    names = [word for word in words if not word.startswith("-") and not word.isdigit()]
+    if program in _WITH_SCRIPT:
+        names = names[1:]
+    places = [resolve(name, context) for name in names]
+    return any("diff" in place or "patch" in place or is_outside(place) or not is_path(place) for place in places)
 
 
 def _edits_in_place(part: Command) -> bool:
