@@ -280,7 +280,7 @@ def test_git_may_be_told_to_overlook_changes(repository: Repository, base: str, 
 def test_what_was_changed_before_the_run_is_taken_from_the_diff_that_shows_it(
     repository: Repository, base: str
 ) -> None:
-    """The list says that a file is not the base's, and the diff brings its bytes: the state holds them from there on."""
+    """The list says that a file is not the base's, and the diff brings its bytes: they are known from there on."""
     text = diff({"src/pager.py": PAGER}, {"src/pager.py": EDITED})
     found = replayed(repository, base, bash("git status", LONG), bash("git diff", text), LOOK)
     assert found.statuses[1:] == ("partial", "verified", "verified")
