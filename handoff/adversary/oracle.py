@@ -58,6 +58,8 @@ def oracle_check(
         return OracleCheck(outcome="broken", detail=detail)
     if changes:
         alone, undisturbed = run_tests(changes), run_tests({})
+        if alone is None or undisturbed is None:
+            return OracleCheck(outcome="not_run", detail="the tests could not be run without the reference solution")
         if keeps_behaviour and alone != undisturbed:
             return OracleCheck(outcome="broken", detail="the disturbance changes what the tests say, and should not")
         if _is_solved(alone) and not _is_solved(undisturbed):

@@ -165,6 +165,11 @@ def _apply(store: Repository, tree: str, patch: str, answer: Answer, *more: str)
         return store.git("write-tree", extra=index).decode("ascii").strip()
 
 
+def sealed_store(sealed: Path, repository: Repository) -> Repository:
+    """The store that judges alone read, with all that ``repository`` has. Close it after use."""
+    return Repository(_store(sealed, repository), name=repository.name)
+
+
 def _store(sealed: Path, repository: Repository) -> Path:
     """The sealed store beside one mirror: its own objects, and the mirror's by reference."""
     mirror = repository.git_dir.resolve()

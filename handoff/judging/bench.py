@@ -9,6 +9,7 @@ their output can (``docs/tasks.md``). Layouts with tests, and what tests were ru
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from handoff.errors import StateError
 from handoff.git.repository import Repository
 from handoff.git.worktree import lay_out
 from handoff.identity import canonical_json, identify
-from handoff.instances.answers import Judged, with_reference, with_tests
+from handoff.instances.answers import Judged, sealed_store, with_reference, with_tests
 from handoff.instances.reading import Answer
 from handoff.journal import Journal
 from handoff.judging.command import command_of
@@ -92,6 +93,23 @@ class Bench:
             reason = f"the tests were stopped, and took {seconds:.0f} s where nothing is wrong; set a longer timeout_s"
             return Judgement(verdict=Verdict(solved=None), reason=reason)
         return judge(self._decisive, fitness, run)
+
+    def judge_changed(self, tree: str, changes: Mapping[str, bytes | None]) -> Judgement:
+        """The verdict on a state with files replaced, or removed (``None``); they are written into the sealed store."""
+        with sealed_store(self._sealed, self._repository) as store:
+            return self.judge(store.write_tree(tree, changes) if changes else tree)
+
+    def reference(self) -> dict[str, bytes | None] | None:
+        """Path → content of what the reference solution changes; ``None`` where it is not known or does not fit."""
+        try:
+            reference = with_reference(self._sealed, self._repository, self._base_commit, self._answer)
+        except StateError:
+            return None
+        if reference is None:
+            return None
+        with reference.repository as store:
+            changed = store.differences(self._repository.tree_of(self._base_commit), reference.tree)
+            return {path: store.read(reference.tree, path) for path, _, _ in changed}
 
     def destroyed(self, at_h: str, final: str) -> Measure:
         """Destroyed fixes between two states (``docs/science.md §9``), by the reference solution where it is known."""

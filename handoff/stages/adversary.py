@@ -34,6 +34,7 @@ from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.choosing import known_costs
 from handoff.stages.handoffs import Handoffs
+from handoff.stages.judges import Judges
 from handoff.successors import Briefing
 from handoff.views import parse_view
 
@@ -128,10 +129,16 @@ def _variant_rows(project: Project, round: str, shard: str) -> Iterator[dict[str
 
 
 def checked_rows(
-    project: Project, handoffs: Handoffs, made: Sequence[tuple[Variant, Mapping[str, Any]]]
+    project: Project,
+    handoffs: Handoffs,
+    made: Sequence[tuple[Variant, Mapping[str, Any]]],
+    judges: Judges | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The row of each variant of a point, in order: checked by execution where tests can run, its tree written."""
-    for (variant, point), check in zip(made, _check(project, made), strict=True):
+    """The row of each variant of a point, in order: checked by execution where tests can run, its tree written.
+
+    ``judges``: of the points' shard, who run the tests of real tasks; without them these are not run.
+    """
+    for (variant, point), check in zip(made, _check(project, made, judges), strict=True):
         changes = tree_changes(variant.before, variant.after)
         tree = handoffs.repository(point).write_tree(point["tree"], changes) if changes else point["tree"]
         yield variant_row(variant, tree, check)
@@ -160,7 +167,9 @@ def _chosen(
     return chosen
 
 
-def _check(project: Project, made: Sequence[tuple[Variant, Mapping[str, Any]]]) -> list[OracleCheck]:
+def _check(
+    project: Project, made: Sequence[tuple[Variant, Mapping[str, Any]]], judges: Judges | None
+) -> list[OracleCheck]:
     """The oracle check of each, executed where tests can run."""
     jobs: list[Check] = []
     world = load_world(project.root) if any(is_executable(point) for _, point in made) else None
@@ -183,9 +192,28 @@ def _check(project: Project, made: Sequence[tuple[Variant, Mapping[str, Any]]]) 
         check, jobs, data=project.root, sandbox=project.settings.sandbox, workers=project.settings.workers
     )
     return [
-        next(executed) if is_executable(point) else oracle_check(variant.before, variant.after, None, None)
-        for variant, point in made
+        next(executed) if is_executable(point) else _check_judged(variant, point, judges) for variant, point in made
     ]
+
+
+def _check_judged(variant: Variant, point: Mapping[str, Any], judges: Judges | None) -> OracleCheck:
+    """The check at a point of a real repository, by its task's own tests where somebody can run them."""
+    if judges is None or point["tree"] is None:
+        return oracle_check(variant.before, variant.after, None, None)
+    where = (point["repo"], point["base_commit"], point["task_id"])
+    solved = judges.reference(*where)
+
+    def run_tests(changes: Mapping[str, bytes | None]) -> tuple[int, int] | None:
+        verdict = judges.judge_changed(*where, point["tree"], changes).verdict
+        return None if verdict.solved is None else (verdict.passed or 0, verdict.total or 0)
+
+    return oracle_check(
+        variant.before,
+        variant.after,
+        None if solved is None else {**variant.before.base, **solved},
+        run_tests,
+        keeps_behaviour=keeps_behaviour(variant.recipes),
+    )
 
 
 def check(lab: KataLab, job: Check) -> OracleCheck:

@@ -31,6 +31,7 @@ from handoff.stages import is_executable
 from handoff.stages.adversary import checked_rows, scene_of
 from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs, find_point
+from handoff.stages.judges import Judges
 from handoff.stages.takeovers import Job, Start, make_job, run_jobs
 from handoff.stages.worst_points import policies_of
 from handoff.takeover import read_transcript
@@ -66,7 +67,8 @@ def disturb_point(
                 f"{' and '.join(kind for kind, _ in kinds)} found nothing to disturb at {point['point_id']} under "
                 f"{view}; what fits there by itself: {', '.join(fitting) or 'nothing'}"
             )
-        (row,) = checked_rows(project, handoffs, [(variant, point)])
+        with Judges(project, point["shard"]) as judges:
+            (row,) = checked_rows(project, handoffs, [(variant, point)], judges)
     return Disturbed(point=point, variant=variant, row=row)
 
 

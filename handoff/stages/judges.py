@@ -69,6 +69,20 @@ class Judges:
         bench = self._bench(repo, base_commit, task_id)
         return Judgement(verdict=Verdict(solved=None), reason=UNKNOWN_TASK) if bench is None else bench.judge(tree)
 
+    def judge_changed(
+        self, repo: str, base_commit: str, task_id: str | None, tree: str, changes: Mapping[str, bytes | None]
+    ) -> Judgement:
+        """The same with files of the state replaced, or removed (``None``)."""
+        bench = self._bench(repo, base_commit, task_id)
+        if bench is None:
+            return Judgement(verdict=Verdict(solved=None), reason=UNKNOWN_TASK)
+        return bench.judge_changed(tree, changes)
+
+    def reference(self, repo: str, base_commit: str, task_id: str | None) -> dict[str, bytes | None] | None:
+        """Sealed: path → content of what the task's reference solution changes; ``None`` where it is not known."""
+        bench = self._bench(repo, base_commit, task_id)
+        return None if bench is None else bench.reference()
+
     def columns(
         self, takeover: Takeover, repo: str, base_commit: str, task_id: str | None, tree: str
     ) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from handoff.adversary import (
 from handoff.adversary.kinds import said_of
 from handoff.adversary.kinds.lost_notes import LostNotes
 from handoff.adversary.kinds.reverted_edit import RevertedEdit
+from handoff.adversary.kinds.rotated_logs import GONE, without_answers
 from handoff.adversary.kinds.vague_intent import VagueIntent
 from handoff.adversary.scene import is_judging
 from handoff.adversary.texts import pieces, sentences
@@ -242,3 +244,63 @@ def test_a_variant_is_named_by_what_it_does_and_fits_the_table():
     assert make_variant("p_1", tier("extreme"), scene(), seed=5) is None, "half a tier is no tier"
     with pytest.raises(InputError, match="summary"):
         make_variant("p_1", tier("medium"), before, seed=5)
+
+
+def test_answers_are_taken_out_of_a_trace_and_nothing_else():
+    """Text that only looks like an answer stands inside a fence, and stays."""
+    fake = "Observation:\n```\nmine\n```\n"
+    said, empty = f"## Step 1\n\nSaid:\n````\n{fake}````\n\n", "\n\nObservation: no output\n\n"
+    step = f"{said}Observation (exit code 0):\n````\n{fake}````{empty}"
+    assert without_answers(step) == f"{said}Observation (exit code 0): {GONE}{empty}"
+    hostile = "## Step 1\n\nSaid:\n" + "Observation:\n```\n````\n" * 50_000
+    assert without_answers(hostile).startswith("## Step 1")
+
+
+@pytest.mark.parametrize("kind", ["planned_as_done", "done_as_planned", "unproven_pass", "false_claim", "wider_scope"])
+@pytest.mark.parametrize("view", ["structured", "summary", "trace"])
+def test_a_claim_stands_in_the_view_and_the_tree_is_left_alone(kind, view):
+    before = everything(view)
+    recipe = disturbance(kind).plan(before, 0.7, seed=1)
+    after = disturbance(kind).apply(before, recipe)
+    assert recipe.text.removeprefix("Now ") in after.view_text and after.files == before.files
+    assert after.view_text.count("## ") >= before.view_text.count("## ")
+
+
+def test_notes_no_longer_say_what_a_claim_denies():
+    """Where rules wrote them: a part that is told as still to do is not told as changed, a stale failure not as one."""
+    before = everything("structured")
+    _, undone = disturb(before, [("done_as_planned", 0.5)], seed=1)
+    assert "`pkg/m.py` was modified" not in undone.view_text and "`pkg/m.py` (modified)" not in undone.view_text
+    _, passed = disturb(before, [("unproven_pass", 0.5)], seed=1)
+    assert "- Outcome: passed" in passed.view_text and "- Stale: no" in passed.view_text
+    assert "which failed" not in passed.view_text and "it failed in the last validation" not in passed.view_text
+    _, prose = disturb(everything("summary"), [("unproven_pass", 0.5)], seed=1)
+    assert "stale" not in prose.view_text and "which failed" not in prose.view_text
+
+
+def test_a_log_is_emptied_or_deleted():
+    before = msgspec.structs.replace(everything("trace"), files={**everything("trace").files, "logs/run.txt": b"x"})
+    _, emptied = disturb(before, [("rotated_logs", 0.3)], seed=1)
+    _, deleted = disturb(before, [("rotated_logs", 0.6)], seed=1)
+    assert (emptied.files["logs/run.txt"], deleted.files["logs/run.txt"]) == (b"", None)
+
+
+def test_the_older_note_comes_with_the_higher_severity():
+    before = everything("structured")
+    texts = [disturb(before, [("stale_notes", severity)], seed=0)[1].view_text for severity in (0.2, 1.0)]
+    assert texts == [before.earlier[1][1], before.earlier[0][1]]
+
+
+def test_a_pin_is_moved_and_nothing_is_installed():
+    before = everything("repo")
+    _, after = disturb(before, [("changed_dependency", 0.5)], seed=1)
+    (path,) = tree_changes(before, after)
+    assert path == "requirements.txt" and after.files[path] != before.files[path]
+    assert after.files[path].startswith(b"numpy==")
+
+
+def test_a_file_is_cut_where_the_notes_name_it():
+    before = everything("structured")
+    _, after = disturb(before, [("overwritten_file", 0.5)], seed=1)
+    ((path, text),) = tree_changes(before, after).items()
+    assert path in before.view_text and before.files[path].startswith(text) and len(text) < len(before.files[path])

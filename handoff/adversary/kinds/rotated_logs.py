@@ -12,7 +12,7 @@ from handoff.adversary.recipe import Family, Recipe, generator, how_many, if_it_
 from handoff.adversary.scene import Scene, is_judging
 from handoff.adversary.texts import pieces
 
-_ANSWER = re.compile(r"^(Observation[^\n]*?):\n(`{3,})[^\n`]*\n.*?^\2\n", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(`{3,})[^`]*")
 GONE = "the log was rotated away"
 
 
@@ -34,7 +34,7 @@ class RotatedLogs:
             path = generator(self.kind, seed).choice(logs)
             return Recipe(kind=self.kind, severity=severity, seed=seed, path=path)
         cut = pieces(scene.view, scene.view_text)
-        answered = [n for n in steps_of(scene) if _ANSWER.search(cut[n])]
+        answered = [n for n in steps_of(scene) if without_answers(cut[n]) != cut[n]]
         if not answered:
             return None
         lost = answered[: how_many(severity, len(answered))]
@@ -47,8 +47,31 @@ class RotatedLogs:
             return msgspec.structs.replace(scene, files={**scene.files, recipe.path: left})
         cut = pieces(scene.view, scene.view_text)
         for number in recipe.parts:
-            cut[number] = _ANSWER.sub(lambda found: f"{found[1]}: {GONE}\n", cut[number])
+            cut[number] = without_answers(cut[number])
         return msgspec.structs.replace(scene, view_text="".join(cut))
+
+
+def without_answers(step: str) -> str:
+    """A step of a trace with a word in the place of each answer. What stands inside a fence is never looked into."""
+    lines = step.split("\n")
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        fence = _FENCE.fullmatch(lines[at])
+        if fence is None:
+            kept.append(lines[at])
+            at += 1
+            continue
+        try:
+            end = lines.index(fence[1], at + 1)
+        except ValueError:
+            return "\n".join([*kept, *lines[at:]])
+        if kept and kept[-1].startswith("Observation") and kept[-1].endswith(":"):
+            kept[-1] += f" {GONE}"
+        else:
+            kept += lines[at : end + 1]
+        at = end + 1
+    return "\n".join(kept)
 
 
 def is_log(path: str) -> bool:
