@@ -16,9 +16,10 @@ from handoff.adversary import DISTURBANCES, Scene, Variant, apply_recipes, obedi
 from handoff.errors import InputError
 from handoff.kata.record import record
 from handoff.kata.world import generate
+from handoff.lake import SCHEMAS
 from handoff.project import Project
 from handoff.stages import corpus, handoffs, quality
-from handoff.stages.adversary import briefing_at, checked_rows, scene_of
+from handoff.stages.adversary import adversarial_variants, briefing_at, checked_rows, scene_of
 from handoff.stages.disturbances import disturb_point, measure
 from handoff.stages.handoffs import Handoffs
 from handoff.takeover import read_transcript
@@ -117,6 +118,7 @@ def test_any_two_kinds_in_either_order_keep_the_oracle(small: Project) -> None:
 
 def test_a_point_is_disturbed_shown_and_left_alone(small: Project) -> None:
     """What is printed is what a successor would meet; nothing is written into tables."""
+    before = small.lake.partitions("adversarial_variants")
     point = next(
         p
         for p in small.lake.rows("injected_handoffs", shard=SHARD)
@@ -143,7 +145,7 @@ def test_a_point_is_disturbed_shown_and_left_alone(small: Project) -> None:
     assert "rm -rf results-" in done.output and "oracle preserved" in done.output and "noisy" in done.output
     with pytest.raises(InputError, match="what fits there by itself: reverted_edit"):
         disturb_point(small, point["point_id"], [("lost_notes", 0.5)], "repo", 0)
-    assert not small.lake.partitions("adversarial_variants")
+    assert small.lake.partitions("adversarial_variants") == before
 
 
 def test_the_kinds_are_listed() -> None:
@@ -189,3 +191,23 @@ def test_noise_reaches_the_run(small: Project) -> None:
     answers = [seen.text for step in read_transcript(run["transcript"]) for seen in step.observations]
     assert any("temporarily unavailable" in text or "warning: clock" in text or '"status"' in text for text in answers)
     assert obedience(variant.recipes, read_transcript(run["transcript"])) == ()
+
+
+def test_the_extreme_tier_takes_the_worst_known_point(small: Project) -> None:
+    """By search, else by measured takeovers; a guess says that it is one."""
+    points = small.lake.rows("injected_handoffs", shard=SHARD)
+    open_points = [p for p in points if p["state_class"] == "needs_completion" and len(p["nodes"]) > 0]
+    task = open_points[0]["task_id"]
+    own = [p for p in open_points if p["task_id"] == task]
+    costs = {own[0]["point_id"]: ("measured", 9.0), own[-1]["point_id"]: ("searched", 3.0)}
+    rows = [{"point_id": id_, "how": how, "excess_cost": cost} for id_, (how, cost) in costs.items()]
+    rows.append({"point_id": own[0]["point_id"], "how": "searched", "excess_cost": 1.0})
+    blank = dict.fromkeys(SCHEMAS["worst_points"].names)
+    small.lake.write("worst_points", [{**blank, **row} for row in rows], inputs="i", round="r001", shard=SHARD)
+    adversarial_variants(small, "r001", SHARD)
+    by_id = {p["point_id"]: p for p in points}
+    made = small.lake.rows("adversarial_variants", round="r001", shard=SHARD)
+    extreme = {by_id[row["point_id"]]["task_id"]: row for row in made if row["tier"] == "extreme"}
+    assert (extreme[task]["point_id"], extreme[task]["worst_known"]) == (own[-1]["point_id"], "searched")
+    assert {row["worst_known"] for other, row in extreme.items() if other != task} <= {"proxy"}
+    assert {row["worst_known"] for row in made if row["tier"] != "extreme"} == {None}
