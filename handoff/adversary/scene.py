@@ -55,7 +55,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def read_only(self) -> tuple[str, ...]:
         """Files that the predecessor read and did not change, in the order of its steps."""
         reads = self.evidence.reads if self.evidence is not None else ()
-        return tuple(r.path for r in reads if r.path not in self.changed and not is_judging(r.path))
+        changed = frozenset(self.changed)
+        return tuple(read.path for read in reads if read.path not in changed and not is_judging(read.path))
 
 
 def tree_changes(before: Scene, after: Scene) -> dict[str, bytes | None]:

@@ -91,9 +91,12 @@ def test_every_kind_keeps_the_oracle_on_fifty_tasks(fifty: Project) -> None:
         scenes = Scenes(fifty, shown)
         made = [found for kind in KINDS for task in scenes.by_task if (found := scenes.fitting(task, [(kind, 0.6)]))]
         rows = list(checked_rows(fifty, shown, made))
-        counted = Counter(row["kinds"][0] for row in rows)
+        counted = Counter(row["kinds"][0] for row in rows if row["oracle"] == "preserved")
         assert {kind: counted[kind] for kind in KINDS if counted[kind] < 50} == {}, "tasks of each kind"
-        assert [(row["kinds"], row["oracle_detail"]) for row in rows if row["oracle"] != "preserved"] == []
+        refused = {(row["kinds"][0], row["oracle_detail"]) for row in rows if row["oracle"] != "preserved"}
+        # To put a wrong edit back can be all that was missing: then nothing is left to do, and it is refused.
+        assert refused <= {("reverted_edit", "the disturbance alone solves the task")}
+        assert len(rows) - counted.total() <= 2
         for row, (variant, point) in zip(rows[::17], made[::17], strict=True):  # stored as recipes, made again
             told, tree = briefing_at(shown, point, row["view"], row)
             assert (told.task, told.view_text) == (variant.after.task, variant.after.view_text)
@@ -111,7 +114,10 @@ def test_any_two_kinds_in_either_order_keep_the_oracle(small: Project) -> None:
             made += [one for one in found if one is not None]
             missing += [] if any(found) else [pair]
         rows = list(checked_rows(small, shown, made))
-        assert [(row["kinds"], row["oracle_detail"]) for row in rows if row["oracle"] != "preserved"] == []
+        refused = {
+            (row["oracle_detail"], "reverted_edit" in row["kinds"]) for row in rows if row["oracle"] != "preserved"
+        }
+        assert refused <= {("the disturbance alone solves the task", True)}
         assert len(made) >= 2 * len(KINDS) * (len(KINDS) - 1) * 0.9
         assert all({"stale_notes"} & set(pair) for pair in missing), "a trace is never a note of an earlier moment"
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 
 import msgspec
+from fault_server import message
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_endpoint import Scripted, client
 from whole_scene import everything
 
 from handoff.adversary import Noise, disturb, noise_of, with_noise
 from handoff.adversary.noise import TEMPORARY
-from handoff.successors import calls
+from handoff.journal import Journal
+from handoff.successors import Briefing, calls
 from handoff.successors.distractors import DISTRACTORS, distractors
-from handoff.takeover import Verdict
+from handoff.successors.openai import OpenAISuccessor
+from handoff.takeover import Budget, Verdict, run_takeover
 from handoff.trajectory import Action, Observation
 
 
@@ -109,3 +113,27 @@ def test_tools_of_a_recording_are_no_distractors():
 
 def test_noise_twice_is_noise_once():
     assert disturb(everything(), [("noisy_output", 0.5), ("noisy_output", 0.5)], seed=2) is None
+
+
+def test_a_model_is_shown_them_and_its_call_is_answered(tmp_path):
+    """Through the whole loop: offered beside the agent's own tools, called, answered, and nothing carried out."""
+    _, after = disturb(everything(), [("distractor_tools", 0.2)], seed=2)
+    offered = [tool["function"]["name"] for tool in distractors(after.tools)]
+    script = Scripted([message("", (offered[0], {"query": "x"})), message("", ("submit", {}))])
+    briefing = Briefing(task="t", view="repo", view_text="", preamble="p", tools=after.tools)
+    place = Place()
+    with client(script) as endpoint:
+        takeover = run_takeover(
+            takeover_id="k_1",
+            briefing=briefing,
+            successor=OpenAISuccessor(endpoint, name="stub"),
+            environment=lambda: with_noise(place, after.noise),
+            budget=Budget(steps=2, prompt_tokens=100_000),
+            seed=0,
+            question=None,
+            journal=Journal(tmp_path),
+        )
+    shown = [tool["function"]["name"] for tool in script.requests[0]["tools"]]
+    assert shown == [calls.SHELL, calls.EDITOR, calls.SUBMIT, *offered]
+    assert takeover.transcript[0].observations[0].text == "Nothing was found."
+    assert place.done == ["submit", "closed"]

@@ -26,11 +26,12 @@ class OverwrittenFile:
     def plan(self, scene: Scene, severity: float, seed: int) -> Recipe | None:
         """Needs a view that names such a file."""
         check_severity(severity)
+        changed = frozenset(scene.changed)
         named = [
             path
             for path, data in sorted(scene.files.items())
             if data and path in scene.view_text and not is_judging(path)
-            if path in scene.changed or path.endswith(_DOCUMENTS)
+            if path in changed or path.endswith(_DOCUMENTS)
         ]
         if not named:
             return None
