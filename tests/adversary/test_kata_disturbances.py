@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from handoff import cli
 from handoff.adversary import DISTURBANCES, Scene, Variant, apply_recipes, obedience, read_recipes, vary
 from handoff.errors import InputError
-from handoff.kata.record import record
+from handoff.kata.lab import KataLab
+from handoff.kata.record import load_world, record
 from handoff.kata.world import generate
 from handoff.lake import SCHEMAS
 from handoff.project import Project
@@ -23,6 +25,7 @@ from handoff.stages.adversary import adversarial_variants, briefing_at, checked_
 from handoff.stages.disturbances import disturb_point, measure
 from handoff.stages.handoffs import Handoffs
 from handoff.takeover import read_transcript
+from handoff.trajectory import Action, Outcome, Step
 
 SHARD = "kata-test"
 VIEWS = ("structured", "trace", "summary")
@@ -97,10 +100,15 @@ def test_every_kind_keeps_the_oracle_on_fifty_tasks(fifty: Project) -> None:
         # To put a wrong edit back can be all that was missing: then nothing is left to do, and it is refused.
         assert refused <= {("reverted_edit", "the disturbance alone solves the task")}
         assert len(rows) - counted.total() <= 2
-        for row, (variant, point) in zip(rows[::17], made[::17], strict=True):  # stored as recipes, made again
-            told, tree = briefing_at(shown, point, row["view"], row)
-            assert (told.task, told.view_text) == (variant.after.task, variant.after.view_text)
-            assert shown.repository(point).write_tree(point["tree"], {}) == point["tree"] and tree == row["tree"]
+        world = load_world(fifty.root)
+        with KataLab(fifty.root, worker="again") as lab:
+            for row, (variant, point) in zip(rows[::17], made[::17], strict=True):  # stored as recipes, made again
+                told, tree = briefing_at(shown, point, row["view"], row)
+                assert (told.task, told.view_text) == (variant.after.task, variant.after.view_text)
+                assert tree == row["tree"]
+                put_back = {path: data and data.decode() for path, data in variant.before.base.items()}
+                solution = {**put_back, **world.task(point["repo"]).reference}
+                assert lab.environment(point["repo"], point["base_commit"], tree, solution).verdict().solved
 
 
 @pytest.mark.slow
@@ -217,3 +225,22 @@ def test_the_extreme_tier_takes_the_worst_known_point(small: Project) -> None:
     assert (extreme[task]["point_id"], extreme[task]["worst_known"]) == (own[-1]["point_id"], "searched")
     assert {row["worst_known"] for other, row in extreme.items() if other != task} <= {"proxy"}
     assert {row["worst_known"] for row in made if row["tier"] != "extreme"} == {None}
+
+
+@pytest.mark.parametrize("view", ["structured", "summary", "trace", "diet", "window:3", "repo", "diff"])
+def test_a_scene_knows_nothing_of_what_came_after(small: Project, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that follows h is changed, and the outcome; the scene is the same."""
+    points = small.lake.rows("injected_handoffs", shard=SHARD)
+    point = next(p for p in points if p["state_class"] == "needs_completion" and p["h"] > 9)
+    with Handoffs(small, SHARD) as shown:
+        before = scene_of(shown, point, view)
+        run = shown.trajectory(point)
+    later = (
+        Step(text="I will leak LEAKED.py", actions=(Action(tool="bash", arguments='{"command":"cat LEAKED.py"}'),)),
+    )
+    other = msgspec.structs.replace(
+        run, steps=(*run.steps[: point["h"]], *later * 3), outcome=Outcome(resolved=None, exit_status="leaked")
+    )
+    monkeypatch.setattr(Handoffs, "trajectory", lambda self, point: other)
+    with Handoffs(small, SHARD) as shown:
+        assert scene_of(shown, point, view) == before
