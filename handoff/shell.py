@@ -300,18 +300,27 @@ _DEEPEST = 120
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_FOREIGN_DELIMITER = re.compile(r"<<-?[ \t]*\S*[^\x00-\x7f]")
 
 
 def parse(line: str) -> tuple[Command, ...]:
-    """The commands of any line, by the grammar."""
+    """The commands of any line, by the grammar.
+
+    The grammar is shown a full stop for every byte beyond ASCII: its scanner looks letters up in tables that end there,
+    and dies of some texts. To a shell such a character is a part of a word like any other; only the end of a heredoc can
+    no longer be told from another one.
+    """
     has_surrogates = not line.isascii() and _SURROGATE.search(line) is not None
     if has_surrogates:  # they have no UTF-8, so the grammar cannot see them
         line = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", line)
     source = line.encode()
-    tree = _PARSER.parse(source)
+    is_plain = line.isascii()
+    tree = _PARSER.parse(source if is_plain else _BEYOND_ASCII.sub(b".", source))
     walk = _Walk(source)
     walk.visit(tree.root_node, connector="", scope=(), conditional=False)
-    return walk.finished(is_certain=not (tree.root_node.has_error or walk.is_lost or has_surrogates))
+    is_lost = walk.is_lost or has_surrogates or (not is_plain and _FOREIGN_DELIMITER.search(line) is not None)
+    return walk.finished(is_certain=not (tree.root_node.has_error or is_lost))
 
 
 class _Draft:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,3 +177,30 @@ def test_hostile_lines_are_given_up_early() -> None:
         (command,) = commands(line)
         assert not command.is_certain
     assert len(commands("echo a; " * 300)) == 300
+
+
+def test_no_text_of_any_script_kills_the_reader() -> None:
+    """In a process of its own: what ends the grammar's scanner ends no test run."""
+    code = (
+        "import random, sys; from handoff.shell import commands\n"
+        "r = random.Random(1)\n"
+        "for _ in range(4000):\n"
+        "    n = r.randrange(1, 400)\n"
+        "    own = lambda: r.choice((r.randrange(1, 128), r.randrange(128, 0xD800), r.randrange(0xE000, 0x110000)))\n"
+        "    commands(''.join(chr(own()) for _ in range(n)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+@pytest.mark.parametrize("name", ["é", "中文", "🙂", "a\u2028b", "\ufeffls", "Ünï/cödé.py"])
+def test_letters_of_every_script_are_parts_of_words(name: str) -> None:
+    (first, second) = commands(f"cat {name} && echo 'x{name}' > out-{name}.txt; # {name}")
+    assert [word.text for word in first.words] == ["cat", name] and first.is_certain
+    assert second.words[1].text == f"x{name}" and second.is_certain
+
+
+def test_a_heredoc_that_ends_in_another_script_is_not_read_with_certainty() -> None:
+    assert not any(command.is_certain for command in commands("cat <<É > f\nx\nÜ\ny\nÉ\n"))
+    (told,) = commands("cat <<EOF > f\nÉ\nEOF\n")
+    assert told.is_certain and told.stdin is not None and told.stdin.text == "É\n"
