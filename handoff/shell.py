@@ -308,7 +308,7 @@ def parse(line: str) -> tuple[Command, ...]:
     """The commands of any line, by the grammar.
 
     The grammar is shown a full stop for every byte beyond ASCII: its scanner looks letters up in tables that end there,
-    and dies of some texts. To a shell such a character is a part of a word like any other; only the end of a heredoc can
+    and dies of some texts. To a shell such a character is part of a word like any other; only the end of a heredoc can
     no longer be told from another one.
     """
     has_surrogates = not line.isascii() and _SURROGATE.search(line) is not None

@@ -144,10 +144,8 @@ class Stages:
         inputs = inputs_of("quality_signals", project.lake, ("raw_trajectories", {"shard": shard}))
         return self._write(project, "quality_signals", inputs, rows, shard=shard)
 
-    def injected_handoffs(self, project: Project, shard: str, run_tests: Any = None) -> Written:
+    def injected_handoffs(self, project: Project, shard: str, progress: Any = None) -> Written:
         def rows() -> list[dict[str, Any]]:
-            if run_tests is not None:
-                assert run_tests("somewhere/else", "base", "tree") is None  # only the embedded world's tests run
             heads = project.lake.rows("raw_trajectories", shard=shard)
             return [
                 {"point_id": identify("p", head["trajectory_id"], h), "trajectory_id": head["trajectory_id"],
@@ -157,9 +155,7 @@ class Stages:
                 for head in heads for h in (1, 2)
             ]  # fmt: skip
 
-        inputs = inputs_of(
-            "injected_handoffs", project.lake, ("repository_states", {"shard": shard}), settings=run_tests is not None
-        )
+        inputs = inputs_of("injected_handoffs", project.lake, ("repository_states", {"shard": shard}))
         return self._write(project, "injected_handoffs", inputs, rows, shard=shard)
 
     def view_renderings(self, project: Project, shard: str) -> Written:
