@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from handoff.stages.states import RunStates
 
 TABLE_WIDTH = 164
-"""Columns that the takeover table needs; a narrower terminal wraps it, so that no figure is cut."""
+"""Columns that the largest table needs; a narrower terminal wraps it, so that no figure is cut."""
 
 PLAIN_WIDTH = 100
 """Columns of everything else when the output is no terminal."""
@@ -63,6 +63,11 @@ def complain(problem: str) -> None:
 def table(*headings: str, title: str | None = None) -> Table:
     """A table without walls; ``title`` is ours, never a user's."""
     return Table(*headings, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+
+
+def print_wide(table: Table) -> None:
+    """A table of figures, none of which is cut: a narrow terminal wraps its lines instead."""
+    Console(highlight=False, width=max(out.width, TABLE_WIDTH)).print(table)
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
@@ -492,7 +497,7 @@ def _takeovers(lines: Sequence[Any], name: str) -> None:
         counts = f"{line.runs} runs\n[dim]{line.n_tasks} tasks[/dim]"
         table.add_row(line.view if line.view != previous else "", escape(line.arm), *cells, counts)
         previous = line.view
-    Console(highlight=False, width=max(out.width, TABLE_WIDTH)).print(table)
+    print_wide(table)
 
 
 # -- progress -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from handoff.report.studies import NAMES, SHOWN_COSTS, Row, number, ratio, recommendations
 from handoff.studies.planning import Plan
-from handoff.terminal import line, out, table
+from handoff.terminal import line, out, print_wide, table
 
 
 def print_plan(name: str, plan: Plan) -> None:
@@ -30,7 +30,7 @@ def print_plan(name: str, plan: Plan) -> None:
             _dollars(entry.dollars),
             entry.basis,
         )
-    out.print(listed)
+    print_wide(listed)
     runs = f"{plan.runs:,} runs" if plan.is_exact else f"at most {plan.runs:,} runs"
     done = f", {plan.runs - plan.to_make:,} of them recorded" if plan.runs > plan.to_make else ""
     tokens = sum(entry.prompt_tokens for entry in plan.lines)
@@ -80,7 +80,7 @@ def print_debt(rows: Sequence[Row], page: Path, *, label: str = "all") -> None:
             "" if row["gained"] is None else f"{number(row['p_value'])}\n[dim]+{row['gained']} −{row['lost']}[/dim]",
             f"{row['n_points']} points\n[dim]{row['n_tasks']} tasks[/dim]",
         )
-    out.print(listed)
+    print_wide(listed)
     labels = list(dict.fromkeys(row["label"] for row in rows if row["label"] != label))
     if labels:
         out.print(f"By point label ({', '.join(labels)}): on the page.", soft_wrap=True)
@@ -114,7 +114,7 @@ def print_tax(rows: Sequence[Row], page: Path) -> None:
             f"{row['n_runs']} runs\n[dim]{row['n_tasks']} tasks[/dim]",
             "front" if row["is_on_front"] else "",
         )
-    out.print(listed)
+    print_wide(listed)
     reasons = {(name, row[f"{name.lower()}_reason"]): None for row in rows for name in ("QRec", "CSRet")}
     for name, reason in reasons:
         if reason is not None:
@@ -134,7 +134,7 @@ def _print_timings(rows: Sequence[Row]) -> None:
     for (direction, interface), own in found.items():
         cells = [f"{number(own[t]['qrec'])}" if t in own else "–" for t in timings]
         listed.add_row(direction, escape(line(interface)), *cells)
-    out.print(listed)
+    print_wide(listed)
 
 
 def _print_page(page: Path) -> None:
