@@ -18,14 +18,14 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "8",
-    "repository_states": "8",
+    "repository_states": "9",
     "environment_facts": "1",
     "quality_signals": "1",
     "injected_handoffs": "6",
     "view_renderings": "3",
     "worst_points": "1",
     "adversarial_variants": "3",
-    "takeover_runs": "3",
+    "takeover_runs": "4",
     "diagnostics": "1",
     "robustness": "1",
     "curated_training_set": "3",
