@@ -165,7 +165,7 @@ class _Draft:
             reasons=tuple(found + state.reason for state in states),
             derived=tuple(state.is_derived for state in states),
             divergence=self._divergence,
-            is_derivable=not self._opaque,
+            is_derivable=not self._opaque and self._judgement.is_watched,
             opaque=self._opaque,
             recoveries=self._recoveries,
             checkpoints=len(self._checked),

@@ -46,6 +46,8 @@ class Judgement(NamedTuple):
     states: tuple[StepState, ...]
     status: Status
     category: Category
+    is_watched: bool
+    """Whether something answers for every program of unknown effect that ran."""
 
 
 def ending(walk: Walk) -> Ending:
@@ -129,7 +131,8 @@ def judge(walk: Walk, result_tree: str | None = None) -> Judgement:
     walk.histories.settle()
     states = tuple(_verdicts(walk, end.has_patch, is_whole))
     status: Status = "divergent" if walk.divergence else states[-1].status
-    return Judgement(states, status, _category(walk, status))
+    _, programs = walk.unseen.open(len(walk.positions) - 1, is_whole=is_whole)
+    return Judgement(states, status, _category(walk, status), is_watched=not any(programs))
 
 
 def _is_result(walk: Walk, tree: str) -> bool:

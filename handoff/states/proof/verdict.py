@@ -108,9 +108,10 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """``StepState.is_derived`` of each."""
     divergence: Divergence | None = None
     is_derivable: bool = False
-    """Whether the effect of every step follows from the recording's text alone."""
+    """Whether the effect of every step follows from the recording: none is opaque, and something answers for every program
+    that may have changed files."""
     opaque: tuple[OpaqueStep, ...] = ()
-    """Steps of which that is not so, in order."""
+    """Steps whose effect no text tells, in order."""
     recoveries: tuple[Recovery, ...] = ()
     """Files of theirs that other evidence tells, in order of steps."""
     checkpoints: int = 0
