@@ -188,6 +188,8 @@ class Gateway:
     def serve(self, handler: _Handler) -> None:
         """Answer one request whose headers were read; one at a time, so that one body is in memory."""
         with self._serving:
+            if self.fault is not None or self.is_closed:
+                raise Refused(403, "the run is over", "run_over")
             body = handler.body()
             data, media = self.answer(body)
             if _is_gone(handler.connection):

@@ -42,7 +42,8 @@ _OURS = frozenset(
     ("model", "n", "stream", "stream_options", "max_tokens", "max_completion_tokens", "messages", "tools")
 )
 """Parts that are read here."""
-_MOST_NAMES = 8
+MOST_NAMES = 8
+"""Parts that are not passed on, and are named."""
 
 
 class Refused(Exception):
@@ -88,7 +89,7 @@ def read_request(body: bytes) -> Request:
         limit=min(_limits(value), default=None),
         is_streamed=value.get("stream") is True,
         has_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        left_out=tuple(sorted(name[:40] for name in value.keys() - _PASSED.keys() - _OURS)[:_MOST_NAMES]),
+        left_out=tuple(sorted(name[:40] for name in value.keys() - _PASSED.keys() - _OURS)[:MOST_NAMES]),
     )
 
 

@@ -113,23 +113,15 @@ class Bench:
 
     def destroyed(self, at_h: str, final: str) -> Measure:
         """Destroyed fixes between two states (``docs/science.md §9``), by the reference solution where it is known."""
-        repository = self._repository
-        base = repository.tree_of(self._base_commit)
-        try:
-            reference = with_reference(self._sealed, repository, self._base_commit, self._answer)
-        except StateError:
-            return missing("the reference solution does not fit the base commit")
-        if reference is None:
-            return missing("the reference solution is not known")
-        with reference.repository as store:
-            changed = [path for path, _, _ in store.differences(base, reference.tree)]
-            wanted = {path: store.read(reference.tree, path) for path in changed}
-        return destroyed_fixes(
-            base={path: repository.read(base, path) for path in changed},
-            reference=wanted,
-            at_h={path: repository.read(at_h, path) for path in changed},
-            final={path: repository.read(final, path) for path in changed},
-        )
+        wanted = self.reference()
+        if wanted is None:
+            return missing("the reference solution is not known, or does not fit the base commit")
+
+        def at(tree: str) -> dict[str, bytes | None]:
+            return {path: self._repository.read(tree, path) for path in wanted}
+
+        base = self._repository.tree_of(self._base_commit)
+        return destroyed_fixes(base=at(base), reference=wanted, at_h=at(at_h), final=at(final))
 
     # -- runs -----------------------------------------------------------------------------------
 

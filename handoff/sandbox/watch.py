@@ -3,7 +3,8 @@
 Resource limits of the kernel bound single processes; here the sums are bounded: processes, resident memory
 and growth of the work folder, in bytes and in files. It needs no privilege and no control groups, only /proc, and
 looks every 20 ms while a command runs and every 100 ms between commands, so a limit can be overshot by what fits into
-that time. What cannot be measured counts as too much. Where the kernel does not list children in /proc
+that time. What cannot be measured counts as too much; where folders are moved about, all that is written on their disk
+counts as theirs. Where the kernel does not list children in /proc
 (CONFIG_PROC_CHILDREN is off), only the first process of a jail is seen.
 """
 
@@ -119,10 +120,14 @@ class Watch:
         used_mb, used_files = self._free.mb - free.mb, self._free.files - free.files
         if used_mb <= self._limits.disk_mb / 2 and used_files <= self._limits.files / 2:
             return False
-        self._free = free  # somebody wrote that much: was it this sandbox?
         with self._lock:
             pids = [pid for one in self._watched for pid in self._holders(one.pid)]
-        return is_grown(self._folders, self._opened_ns, self._limits, pids)
+        try:  # somebody wrote that much: was it this sandbox?
+            is_full = is_grown(self._folders, self._opened_ns, self._limits, pids)
+        except InputError:  # a build may do that once; until it can be counted, all that was written is its
+            return used_mb > self._limits.disk_mb or used_files > self._limits.files
+        self._free = free
+        return is_full
 
 
 def over(pids: Iterable[int], limits: Limits) -> str | None:
@@ -205,22 +210,20 @@ def children(pid: int) -> list[int]:
 def is_grown(places: Sequence[Path], since_ns: int, limits: Limits, pids: Iterable[int] = ()) -> bool:
     """Whether what was written to folders after a time (ns since 1970) passes the limits. It stops counting there.
 
-    ``pids``: processes whose open files count too when no folder shows them any more.
+    ``pids``: processes whose open files count too when no folder shows them any more. ``InputError`` when folders
+    are moved about before it has counted so many.
     """
     blocks = files = 0
     seen: set[tuple[int, int]] = set()
-    try:
-        for status in itertools.chain(*map(_written, places), _unlinked(pids)):
-            if status.st_ctime_ns < since_ns or (status.st_dev, status.st_ino) in seen:
-                continue
-            if status.st_nlink != 1:
-                seen.add((status.st_dev, status.st_ino))
-            blocks += status.st_blocks
-            files += 1
-            if files > limits.files or blocks * 512 > limits.disk_mb << 20:
-                return True
-    except InputError:  # moved about while it was counted: not now
-        return False
+    for status in itertools.chain(*map(_written, places), _unlinked(pids)):
+        if status.st_ctime_ns < since_ns or (status.st_dev, status.st_ino) in seen:
+            continue
+        if status.st_nlink != 1:
+            seen.add((status.st_dev, status.st_ino))
+        blocks += status.st_blocks
+        files += 1
+        if files > limits.files or blocks * 512 > limits.disk_mb << 20:
+            return True
     return False
 
 

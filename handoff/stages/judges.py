@@ -166,11 +166,20 @@ def images_by_task(project: Project, shard: str) -> Mapping[str, str]:
 
 
 def judging_version(project: Project, shard: str) -> str:
-    """A hash of all that decides verdicts in a shard beside the states: answers, settings, what programs there are."""
-    settings = project.settings
-    programs = [programs_version(rule.programs) for _, rule in sorted(settings.tests.items())]
+    """A hash of all that decides verdicts in a shard beside the states: answers, and where their tests run. Empty: no
+    answers are known."""
     answers = load_answers(project.sealed, shard)
     if not answers:
         return ""
-    said = [msgspec.to_builtins(settings.tests), settings.sandbox, programs, msgspec.to_builtins(answers)]
-    return identify("i", canonical_json(said))
+    return identify("i", surroundings_version(project, shard), canonical_json(msgspec.to_builtins(answers)))
+
+
+def surroundings_version(project: Project, shard: str) -> str:
+    """A hash of all that decides where commands of a shard's real repositories run, and how their tests: settings,
+    images, what programs there are. Empty: nothing is special about it."""
+    settings = project.settings
+    if not settings.tests and settings.sandbox != "docker":
+        return ""
+    programs = [programs_version(rule.programs) for _, rule in sorted(settings.tests.items())]
+    images = sorted(images_by_task(project, shard).items())
+    return identify("i", canonical_json([msgspec.to_builtins(settings.tests), settings.sandbox, programs, images]))

@@ -37,7 +37,7 @@ from handoff.stages import inputs_of, is_embedded, is_executable, is_real, round
 from handoff.stages.adversary import briefing_at
 from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs, view_ids
-from handoff.stages.judges import judging_version, tasks_of
+from handoff.stages.judges import judging_version, surroundings_version, tasks_of
 from handoff.stages.named import Named, NamedSuccessor, digest_of, model_of
 from handoff.stages.places import KataPlace, Place, RealPlace
 from handoff.successors import Briefing, Question, Successor
@@ -128,7 +128,7 @@ def takeover_runs(
     )
     if own.evaluate:
         settings += (own.dollar_budget, *((name, digest_of(project, name)) for name in own.evaluate))
-        settings += tuple(filter(None, [judging_version(project, shard)]))
+        settings += tuple(filter(None, [judging_version(project, shard), surroundings_version(project, shard)]))
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
         return current

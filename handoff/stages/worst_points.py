@@ -287,14 +287,22 @@ class _Ground:
         return heuristics(self.trajectory, row["h"], gather_evidence(self.trajectory, row["h"], reader), diff)
 
     def solvable(self, points: Mapping[int, Mapping[str, Any]]) -> tuple[set[int], int]:
-        """(steps that one of ``ATTEMPTS`` takeovers under the richest view solves, takeovers that it took)."""
+        """(steps that one of ``ATTEMPTS`` takeovers under the richest view solves, takeovers that it took).
+
+        ``InputError`` when of no step it is known, since nobody could judge.
+        """
         solved: set[int] = set()
         trials = 0
+        is_judged = False
+        rows: list[dict[str, Any]] = []
         for number in range(ATTEMPTS):
             left = [h for h in sorted(points) if h not in solved]
             rows = self._run([(points[h], RICHEST, number) for h in left])
             trials += len(rows)
             solved |= {h for h, row in zip(left, rows, strict=True) if row["solved"]}
+            is_judged = is_judged or any(row["solved"] is not None for row in rows)
+        if not is_judged:
+            raise InputError(f"whether {self._arm!r} solves the task cannot be told: {rows[0]['note']}")
         return solved, trials
 
     def costs(self, runs: Sequence[Run], view: str) -> list[float | None]:

@@ -25,7 +25,7 @@ import msgspec
 from handoff.actions import context_of
 from handoff.endpoints import Client, Completion, Declined, Ledger
 from handoff.endpoints.gateway import Served
-from handoff.endpoints.served import Refused, Request, texts_of
+from handoff.endpoints.served import MOST_NAMES, Refused, Request, texts_of
 from handoff.endpoints.wire import canonical, request_digest
 from handoff.errors import EndpointError, InputError, NoAnswerError, SuccessorError
 from handoff.identity import canonical_json
@@ -202,7 +202,8 @@ class Broker:
 
     def _see(self, request: Request) -> None:
         """What the request shows of what came back for the last reply."""
-        self._left_out.update(request.left_out)
+        if len(self._left_out) < MOST_NAMES:
+            self._left_out.update(request.left_out)
         if not self.steps or self.steps[-1].observations:
             return
         step = self.steps[-1]
@@ -279,7 +280,7 @@ class Broker:
         """What went otherwise than planned, in words."""
         said = list(self.notes)
         if self._left_out:
-            said.append(f"not passed on to the model: {', '.join(sorted(self._left_out))}")
+            said.append(f"not passed on to the model: {', '.join(sorted(self._left_out)[:MOST_NAMES])}")
         if self._repeated:
             said.append(
                 f"started again, {self._repeated} calls differed in what came back for actions, and had the answers "

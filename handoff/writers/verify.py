@@ -70,6 +70,8 @@ _BEFORE_NOUNS = _words("the a an this that each its all lint type syntax")
 _PUT_OFF = _words("be get have make see")
 _AT_WORK = _words("on in through with at towards tree copy directory folder")
 _LONGEST_NAME = 400
+_LONGEST_CLAUSE = 200
+"""Words. A longer one is no sentence of anybody, and read in parts."""
 _BACK = 6
 """Words before a verb in which a negation or condition counts."""
 _AHEAD = 12
@@ -190,8 +192,9 @@ def _clauses(text: str) -> Iterator[_Words]:
 
 
 def _clause(raw: Sequence[str]) -> Iterator[_Words]:
-    if raw:
-        yield _Words(tuple(word.lower() for word in raw), tuple(raw))
+    for start in range(0, len(raw), _LONGEST_CLAUSE):
+        part = raw[start : start + _LONGEST_CLAUSE]
+        yield _Words(tuple(word.lower() for word in part), tuple(part))
 
 
 def _is_meant(words: Sequence[str], place: int) -> bool:
@@ -287,6 +290,11 @@ def _completions(words: _Words, known: Known, *, is_done: bool) -> Iterator[str]
 
 
 def _outcomes(words: _Words, known: Known, *, is_claim: bool) -> Iterator[str]:
+    if not any(word in _PASS or word in _FAIL for word in words.plain):
+        return
+    tests = [name for name in words.raw if _TEST.fullmatch(name) or (_is_file(name, known) and "test" in name)]
+    if not tests and not any(other in _TESTISH for other in words.plain):
+        return
     for place, word in enumerate(words.plain):
         behind = words.plain[place + 1] if place + 1 < len(words.plain) else ""
         if word not in _PASS and word not in _FAIL:
@@ -297,9 +305,6 @@ def _outcomes(words: _Words, known: Known, *, is_claim: bool) -> Iterator[str]:
         number = words.plain[place - 1] if place else ""
         if number.isdecimal():
             continue  # a count, such as "3 passed": the rule block says it
-        tests = [name for name in words.raw if _TEST.fullmatch(name) or (_is_file(name, known) and "test" in name)]
-        if not tests and not any(other in _TESTISH for other in words.plain):
-            continue
         is_pass = is_over or word in _PASS
         fault = _passing(words, word, tests, known, is_claim=is_claim) if is_pass else _failing(known)
         if fault:

@@ -295,6 +295,9 @@ def test_what_goes_wrong_behind_the_door_is_kept_for_whoever_opened_it(door: Doo
         assert connection.recv(10) == b""
     assert door.faults.wait(5)
     assert isinstance(door.gateway.fault, SandboxError)
+    door.then = lambda request: Served(1, ANSWER)
+    assert door.post(SAID)[0] == 403  # nothing more is asked, and paid for, in a run that has failed
+    assert len(door.asked) == 1
 
 
 def test_without_a_listener_there_is_no_way_in(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from handoff.errors import InputError
 from handoff.sandbox import Limits, watch
 from handoff.sandbox.watch import Watch, is_grown, nobody
 
@@ -73,3 +75,18 @@ def test_a_file_without_a_name_counts_while_it_is_held(tmp_path: Path) -> None:
         (tmp_path / "f").unlink()
         assert not is_grown((tmp_path,), since, Limits(disk_mb=1))
         assert is_grown((tmp_path,), since, Limits(disk_mb=1), [os.getpid()])
+
+
+@pytest.mark.parametrize(("left_mb", "reason"), [(994, "disk"), (996, None)])
+def test_folders_that_are_moved_about_hide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_mb: int, reason: str | None
+) -> None:
+    """While nothing can be counted, what the disk has less is theirs; a build that moves a folder once goes on."""
+
+    def moved(*_: object, **__: object) -> Iterator[object]:
+        raise InputError("folders were moved")
+
+    free = iter([1000])
+    monkeypatch.setattr(watch, "_free", lambda place: watch._Free(next(free, left_mb), 0))
+    monkeypatch.setattr(watch.folders, "walk", moved)
+    assert reason_after(tmp_path, Limits(disk_mb=5)) == reason

@@ -12,7 +12,7 @@ from handoff.errors import InputError
 from handoff.kata.record import record
 from handoff.kata.world import generate
 from handoff.project import Project
-from handoff.stages import corpus, takeovers
+from handoff.stages import corpus, takeovers, worst_points
 from handoff.stages.worst_points import ATTEMPTS, find_worst_point
 
 
@@ -76,3 +76,14 @@ def test_what_cannot_be_searched_says_what_to_do(recorded: Path) -> None:
         find_worst_point(project, shortest(project), arm="nobody", view="repo", budget=99)
     with pytest.raises(InputError, match="the budget is 1 "):
         find_worst_point(project, shortest(project), arm="expert", view="repo", budget=1)
+
+
+def test_a_run_that_nobody_can_judge_has_no_worst_point(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not known is not unsolvable."""
+    note = "not judged: no instance file names the task's tests"
+    monkeypatch.setattr(
+        worst_points, "run_jobs", lambda project, jobs, progress: [{"solved": None, "note": note} for _ in jobs]
+    )
+    project = Project(recorded)
+    with pytest.raises(InputError, match="no instance file names"):
+        find_worst_point(project, shortest(project), arm="expert", view="repo", budget=99)

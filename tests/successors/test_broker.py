@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripted_endpoint import Scripted, client
 
 from handoff.endpoints import Ledger, Prices
-from handoff.endpoints.served import Refused, Request, read_request
+from handoff.endpoints.served import MOST_NAMES, Refused, Request, read_request
 from handoff.errors import InputError
 from handoff.journal import Journal
 from handoff.successors import Budget, Question
@@ -139,6 +139,15 @@ def test_what_is_not_passed_on_is_said() -> None:
     broker = broker_for(Scripted())
     broker.answer(request(TALK, web_search_options={}, user="me"))
     assert broker.remarks() == ["not passed on to the model: user, web_search_options"]
+
+
+def test_what_is_said_of_a_run_is_bounded() -> None:
+    """However many requests name however many parts."""
+    broker = broker_for(Scripted())
+    for n in range(30):
+        broker.answer(request(TALK, **{f"part_{n}_{place}": 1 for place in range(20)}))
+    (remark,) = broker.remarks()
+    assert remark.count("part_") == MOST_NAMES
 
 
 @pytest.mark.parametrize("dollars", [0.001, 0.01, 0.1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -204,3 +205,13 @@ def test_what_real_agents_say_of_their_work_is_seldom_refused(corpus: Path) -> N
             refused += bool(find_contradictions(line(sentence), known))
     assert sentences > 200
     assert refused / sentences < 0.02
+
+
+@pytest.mark.parametrize("words", ["tests pass ", "changed src/pager.py ", "not done is ", "src/cache.py and fail "])
+def test_a_text_without_an_end_is_read_in_a_moment(words: str) -> None:
+    """A compaction may be anything, so work grows with its length and not with its square."""
+    known = Known(record(PASSED))
+    started = time.process_time()
+    find_contradictions(words * (60_000 // len(words)), known)
+    assert time.process_time() - started < 5
+    assert find_contradictions("word " * 1_000 + "and all tests pass", Known(record(FAILED))) != ()
