@@ -8,8 +8,10 @@
     sdk.py        one attempt, over the openai SDK: the only module here that reaches the network
     client.py     attempts until there is an answer; limits of traffic
     ledger.py     every answer written down before it is used
+    gateway.py    the door to one in an agent's jail
+    served.py     what that agent may ask, and how an answer is worded for it
 
-Who asks what is elsewhere: ``successors/openai.py``, ``writers/``.
+Who asks what is elsewhere: ``successors/openai.py``, ``successors/broker.py``, ``writers/``.
 """
 
 from __future__ import annotations

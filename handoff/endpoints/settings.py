@@ -21,6 +21,10 @@ _Price = Annotated[float, msgspec.Meta(ge=0)]
 
 RESERVED = frozenset({"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n", "response_format"})
 """Parts of a request that ``extra_body`` may not set: the successor sets them, or relies on their absence."""
+MARGIN = 1.25
+"""How many of an endpoint's tokens one of ours may be."""
+SMALLEST_REPLY = 256
+"""Tokens: with less room than this left in its window, a model is not asked."""
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -33,7 +33,6 @@ from handoff.views import PREAMBLE, RULES, lacking, parse_view, render_view, vie
 from handoff.writers.model import Written
 
 COMPACTIONS = ("compact_pre", "compact_suf")
-
 NOTES = ("summary", "structured")
 
 Omitted: TypeAlias = dict[tuple[str, str, str | None], int]
@@ -129,7 +128,7 @@ def rendered(name: str, writer: Writer | None) -> str:
     return "summary" if name in COMPACTIONS and writer is None else parse_view(name).name
 
 
-def write_compactions(
+def write_texts(
     project: Project, study: TaxStudy, agents: Mapping[bool, Agent], cut: Sequence[Cut], progress: Progress | None
 ) -> Texts:
     """Everything that models write, each answer journaled: asked for again, it costs nothing."""

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from handoff.diagnosis.robustness import task_of
+from handoff.errors import StateError
 from handoff.git.repositories import Repository
 from handoff.identity import identify
 from handoff.kata.lab import KataLab
@@ -99,7 +100,7 @@ Done: TypeAlias = tuple[Job, tuple[Step, ...]]
 
 
 def trees_of(project: Project, sessions: Sequence[Done]) -> Iterator[list[str]]:
-    """The tree after each step of each session."""
+    """The tree after each step of each session; no tree at all where one of its steps left no state."""
     settings = project.settings
     embedded = run_many(
         carry_out,
@@ -123,14 +124,17 @@ def carry_out(lab: KataLab, done: Done) -> list[str]:
 
 
 def _carried_out(environment: Environment, steps: Sequence[Step]) -> list[str]:
-    """The tree after each step, its actions carried out again. The environment is closed."""
-    trees = []
+    """The tree after each step, its actions carried out again; none where one left no state. The environment is
+    closed."""
+    trees: list[str] = []
     try:
         for step in steps:
             for action, seen in zip(step.actions, step.observations, strict=False):
                 if seen.missing != "not_executed":
                     environment.act(action)
             trees.append(environment.tree())
+    except StateError:
+        return []
     finally:
         environment.close()
     return trees

@@ -28,7 +28,7 @@ from handoff.stages.study_runs import (
     run_row,
 )
 from handoff.stages.takeovers import run_jobs
-from handoff.stages.tax_crossing import Omitted, call_of, crossings, cuts_of, rendered, write_compactions, writer_for
+from handoff.stages.tax_crossing import Omitted, call_of, crossings, cuts_of, rendered, write_texts, writer_for
 from handoff.stages.tax_sources import (
     Source,
     TaskAt,
@@ -66,7 +66,7 @@ def handoff_tax(
     if known_runs(project, ids) != set(ids):  # kept at once, so that a plan is exact from here on
         project.lake.write("tax_runs", alone, inputs=f"{inputs}, single sessions only", study=name)
     cut, omitted = cuts_of(project, study, sources)
-    texts = write_compactions(project, study, agents, cut, progress)
+    texts = write_texts(project, study, agents, cut, progress)
     switched = crossings(project, study, agents, cut, texts, omitted)
     made = run_jobs(project, [job for job, _ in switched], progress)
     rows = [*alone, *(run_row("tax_runs", row, **known) for (_, known), row in zip(switched, made, strict=True))]

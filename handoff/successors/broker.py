@@ -26,6 +26,7 @@ from handoff.actions import context_of
 from handoff.endpoints import Client, Completion, Declined, Ledger
 from handoff.endpoints.gateway import Served
 from handoff.endpoints.served import MOST_NAMES, Refused, Request, texts_of
+from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.endpoints.wire import canonical, request_digest
 from handoff.errors import EndpointError, InputError, NoAnswerError, SuccessorError
 from handoff.identity import canonical_json
@@ -34,10 +35,6 @@ from handoff.successors.changing import changes
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.trajectory import Action, Missing, Observation, Step, Usage
 
-MARGIN = 1.25
-"""How many of an endpoint's tokens one of ours may be, for what a call may cost."""
-SMALLEST_REPLY = 256
-"""Tokens: with less room than this left in its window, a model is not asked."""
 VERSION = 1
 """Raise it when requests change for the same agent."""
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
+from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.errors import ContextLimitError, InputError, SuccessorError
 from handoff.identity import canonical_json, identify
 from handoff.successors import Answer, Briefing, Question, Reply, Session, asking, calls
@@ -24,10 +25,6 @@ from handoff.trajectory import Action, Message, Observation, Usage
 
 MOST_IDLE = 3
 """So many replies in a row that call no tool end the run."""
-MARGIN = 1.25
-"""How many of an endpoint's tokens one of ours may be, for what a call may cost."""
-SMALLEST_REPLY = 256
-"""Tokens: with less room than this left in its window, a model is not asked any more."""
 
 _COMMON = (
     "You are a programmer working in a git repository, which is your current folder. Read what you need, change the "

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
+from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.endpoints.wire import canonical, request_digest
 from handoff.evidence import Evidence
 from handoff.identity import identify
@@ -38,10 +39,6 @@ VERSION = 1
 """Raise it when another text comes of the same answer, or another request of the same record."""
 ATTEMPTS = 2
 """Answers that a writer may give."""
-MARGIN = 1.25
-"""How many of an endpoint's tokens one of ours may be."""
-SMALLEST_ANSWER = 256
-"""Tokens: with less room than this in its window, a model is not asked."""
 _WRITE = "write"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -179,7 +176,7 @@ class _Talk:
         window = self._endpoint.context_window
         if window is not None:
             left = window - math.ceil(prompt * MARGIN)
-            if left < min(SMALLEST_ANSWER, limit):
+            if left < min(SMALLEST_REPLY, limit):
                 self._why = f"context: the prompt of about {prompt} tokens fills the context window of {window}"
                 return None
             limit = min(limit, left)
