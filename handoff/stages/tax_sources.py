@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from handoff.diagnosis.robustness import task_of
 from handoff.errors import StateError
@@ -24,7 +27,7 @@ from handoff.studies.design import TaxStudy
 from handoff.successors import Briefing
 from handoff.takeover import Environment, read_transcript
 from handoff.tokens import count_tokens, prompt_lengths
-from handoff.trajectory import Message, Outcome, Step, Trajectory
+from handoff.trajectory import Action, Message, Outcome, Step, Trajectory
 from handoff.views import view_identity
 
 
@@ -114,7 +117,7 @@ def trees_of(project: Project, sessions: Sequence[Done]) -> Iterator[list[str]]:
             yield next(embedded)
         else:
             with RealPlace(project, done[0]) as place:
-                yield _carried_out(place.environment(), done[1])
+                yield _carried_out(place.environment(), done[1], ends_shell=True)
 
 
 def carry_out(lab: KataLab, done: Done) -> list[str]:
@@ -123,16 +126,33 @@ def carry_out(lab: KataLab, done: Done) -> list[str]:
     return _carried_out(lab.environment(job.repo, job.base_commit, job.tree), steps)
 
 
-def _carried_out(environment: Environment, steps: Sequence[Step]) -> list[str]:
+_KEPT = "pwd && export -p"
+
+
+def _bash(command: str) -> Action:
+    return Action(tool="bash", arguments=msgspec.json.encode({"command": command}).decode())
+
+
+def _carried_out(environment: Environment, steps: Sequence[Step], *, ends_shell: bool = False) -> list[str]:
     """The tree after each step, its actions carried out again; none where one left no state. The environment is
-    closed."""
+    closed.
+
+    ``ends_shell``: reading the tree ends the shell, as it must where anybody's code may run on. The next one begins in
+    the same folder with the same exported variables; what else a shell keeps is lost, and shows in another end.
+    """
     trees: list[str] = []
+    has_shell = False
     try:
         for step in steps:
             for action, seen in zip(step.actions, step.observations, strict=False):
                 if seen.missing != "not_executed":
                     environment.act(action)
+                    has_shell = has_shell or action.tool == "bash"
+            kept = environment.act(_bash(_KEPT)).text if ends_shell and has_shell and not environment.is_over else ""
             trees.append(environment.tree())
+            folder, _, exported = kept.partition("\n")
+            if folder:
+                environment.act(_bash(f"{exported}\ncd -- {shlex.quote(folder)}"))
     except StateError:
         return []
     finally:
@@ -161,7 +181,7 @@ def reader_of(repository: Repository, source: Source, trees: Sequence[str]) -> S
     """The states of a session. ``trees``: after each of its steps."""
     commits = [source.task.place.base_commit, *[None] * len(trees)]
     rows = [
-        {"step": step, "tree": tree, "commit": commit, "status": "verified"}
+        {"step": step, "tree": tree, "commit": commit, "status": "verified", "is_derived": True}
         for step, (tree, commit) in enumerate(zip([source.task.base_tree, *trees], commits, strict=True))
     ]
     return StoredStates(repository, rows)
