@@ -490,15 +490,19 @@ def disturb(
     """Show a handoff point disturbed: what changes of tree, view and task, and whether the task stays fair."""
     from handoff import terminal_disturb
     from handoff.adversary import DISTURBANCES
+    from handoff.adversary.recipe import check_severity
     from handoff.project import Project
     from handoff.stages import disturbances
 
     if listed:
         terminal_disturb.print_kinds()
         return
+    check_severity(severity)
     project = Project(data_folder(data))
     views = view or ["structured"]
     if measure is not None:
+        if point is not None:
+            raise InputError("--measure takes the test points of the embedded world; leave the point out")
         warn_about_sandbox(project)
         with progress() as report:
             measured = disturbances.measure(

@@ -146,7 +146,11 @@ def _chosen(data: Path | None, name: str | None, kind: Any, options: dict[str, A
     project = Project(data_folder(data))
     usual = kind.__struct_config__.tag
     design = kind() if name is not None and name not in project.studies() else project.study(name or usual, kind)
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items() if value}
+    given = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in options.items()
+        if value not in (None, [])
+    }
     design = msgspec.structs.replace(design, **given)
     called = check_name(name or study_name(design))
     warn_about_sandbox(project)

@@ -21,7 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -45,6 +45,8 @@ TAKEN_NAMES = frozenset({"A", "A+opening", "B", "E", "expert", "oracle", "resamp
 
 USUAL_STUDIES: dict[str, Study] = {"debt": DebtStudy(), "tax": TaxStudy()}
 """Studies of the embedded world, which nobody has to describe."""
+
+SandboxName: TypeAlias = Literal["auto", "bubblewrap", "docker", "host"]
 
 StudyKind = TypeVar("StudyKind", DebtStudy, TaxStudy)
 
@@ -76,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Everything a user may set in ``handoff.toml``."""
 
     seed: int = 7
-    sandbox: Literal["auto", "bubblewrap", "docker", "host"] = "auto"
+    sandbox: SandboxName = "auto"
     """``bubblewrap``, ``docker`` (real repositories only, in the task's image), ``host`` (kata code only) or ``auto``:
     bubblewrap where it works."""
     workers: _Positive = 2
@@ -126,8 +128,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         for name in self.successors:
-            if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", name) is None or name in TAKEN_NAMES:
-                raise InputError(f"[successors.{name}]: {name!r} cannot name a successor; choose another name")
+            if name in TAKEN_NAMES:
+                raise InputError(
+                    f"[successors.{name}]: the embedded world has a successor {name!r}; choose another name"
+                )
+            if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", name) is None:
+                allowed = "letters, digits, '.', '_' and '-', at most 40"
+                raise InputError(f"[successors.{name}]: {name!r} cannot name a successor; use {allowed}")
         for name, study in self.studies.items():
             check_name(name)
             if (usual := USUAL_STUDIES.get(name)) is not None and type(usual) is not type(study):
@@ -338,7 +345,8 @@ def with_sandbox(project: Project, name: str) -> Project:
     try:
         chosen = msgspec.convert({"sandbox": name}, Settings).sandbox
     except msgspec.ValidationError as error:
-        raise InputError(f"no sandbox {name!r}: {error}") from error
+        known = ", ".join(get_args(SandboxName))
+        raise InputError(f"no sandbox {name!r}; there are: {known}") from error
     return Project(project.root, Settings(**{**settings, "sandbox": chosen}))
 
 
@@ -362,10 +370,25 @@ def _read_settings(path: Path) -> Settings:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except msgspec.ValidationError as error:
-        known = ", ".join(field.name for field in msgspec.structs.fields(Settings))
-        raise InputError(f"{path}: {error}; the settings are {known}: see {__name__}") from error
+        raise InputError(f"{path}: {_explained(error, path)}") from error
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}; mend the file or delete it") from error
+
+
+def _explained(error: msgspec.ValidationError, path: Path) -> str:
+    """What is wrong in which table: of ``$.successors[...]`` the name, of an unknown setting those that there are."""
+    if "$." not in str(error):
+        known = ", ".join(field.name for field in msgspec.structs.fields(Settings))
+        return f"{error}; the settings are {known}: see {__name__}"
+    table = str(error).partition("$.")[2].partition("[...]")[0]
+    kind = {"successors": Endpoint | Command, "studies": Study, "tests": TestRule}.get(table)
+    named = _with_kinds(tomllib.loads(path.read_text("utf-8"))).get(table)
+    for name, described in named.items() if kind is not None and isinstance(named, dict) else ():
+        try:
+            msgspec.convert(described, kind)
+        except msgspec.ValidationError as own:
+            return f"[{table}.{name}]: {own}"
+    return str(error)
 
 
 def parse_settings(text: str) -> Settings:

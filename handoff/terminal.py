@@ -61,8 +61,11 @@ def complain(problem: str) -> None:
 
 
 def table(*headings: str, title: str | None = None) -> Table:
-    """A table without walls; ``title`` is ours, never a user's."""
-    return Table(*headings, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    """A table without walls, which breaks a long word rather than cutting it off; ``title`` is ours, never a user's."""
+    made = Table(*headings, title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for column in made.columns:
+        column.overflow = "fold"
+    return made
 
 
 def print_wide(table: Table) -> None:

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from handoff.adversary import DISTURBANCES, Noise, Scene, tree_changes
 from handoff.adversary.kinds import said_of
-from handoff.terminal import line, out, print_pairs, print_text, table
+from handoff.terminal import line, out, print_pairs, print_text, print_wide, table
 
 if TYPE_CHECKING:
     from handoff.stages.disturbances import Disturbed, Measured
@@ -79,7 +79,7 @@ def print_measured(measured: Measured) -> None:
             str(own.n_pairs),
             str(own.n_tasks),
         )
-    out.print(listed)
+    print_wide(listed)
     out.print(f"{measured.rejected} disturbed points failed the oracle check, {measured.unfit} had nothing to disturb")
 
 

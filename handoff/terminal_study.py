@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from handoff.report.studies import NAMES, SHOWN_COSTS, Row, number, ratio, recommendations
 from handoff.studies.planning import Plan
@@ -16,7 +15,7 @@ from handoff.terminal import line, out, print_wide, table
 
 def print_plan(name: str, plan: Plan) -> None:
     """Runs, steps, tokens and money, cell by cell, and what the figures rest on."""
-    listed = _folding("who", "is given", "where", "runs", "there", "steps", "tokens", "written", "dollars", "basis")
+    listed = table("who", "is given", "where", "runs", "there", "steps", "tokens", "written", "dollars", "basis")
     for entry in plan.lines:
         listed.add_row(
             escape(line(entry.arm)),
@@ -41,14 +40,6 @@ def print_plan(name: str, plan: Plan) -> None:
         out.print(escape(plan.note), soft_wrap=True)
 
 
-def _folding(*headings: str) -> Table:
-    """A table that breaks a long name rather than cutting it off."""
-    listed = table(*headings)
-    for column in listed.columns:
-        column.overflow = "fold"
-    return listed
-
-
 def _dollars(dollars: float | None) -> str:
     return "unknown" if dollars is None else f"{dollars:,.2f}" if dollars else "–"
 
@@ -61,7 +52,7 @@ def _money(plan: Plan) -> str:
 
 def print_debt(rows: Sequence[Row], page: Path, *, label: str = "all") -> None:
     """Each view against the bare repository, over the points of one label."""
-    listed = _folding(
+    listed = table(
         "successor", "view", "measure", "view", "repo", "ratio of medians", "median of ratios", "solved p", "n"
     )
     for row in rows:
@@ -97,7 +88,7 @@ def print_tax(rows: Sequence[Row], page: Path) -> None:
         "below solved and cost: low and high alone on the same tasks",
         soft_wrap=True,
     )
-    listed = _folding("direction", "interface", "solved", "cost", "QRec", "tax", "CSRet", "n", "")
+    listed = table("direction", "interface", "solved", "cost", "QRec", "tax", "CSRet", "n", "")
     for row in rows:
         if row["timing"] != "all":
             continue

@@ -312,6 +312,9 @@ def test_a_point_must_be_known_and_one(data: Path) -> None:
     assert "give more of the id" in refused("view", "p_", "--data", data)
     assert "views are repo, trace, summary, structured" in refused("view", "p_", "--view", "all", "--data", data)
     first = points(data)[0]["point_id"]
+    run_id = points(data)[0]["trajectory_id"]
+    assert f"the points of that run are {first} (step " in refused("view", run_id, "--data", data)
+    assert "no point in" in refused("view", "p_1", "--data", data / "elsewhere")
     assert "--repository" in refused("view", first, "--view", "diff", "--data", data)
 
 
@@ -349,6 +352,10 @@ def test_audit_and_report_say_what_is_missing(data: Path) -> None:
         ('sandbox = "none"', "$.sandbox"),
         ("workers = ", "Invalid value"),
         ("[kata]\ntest = 0", "$.kata.test"),
+        ("[successors.m]\nmodel = 'm'", "[successors.m]: Object missing required field `base_url`"),
+        ("[successors.m]\nkind = 'comand'", "[successors.m]: Invalid value 'comand'"),
+        ("[studies.mine]\nkind = 'tax'\nlo = 'A'", "[studies.mine]: Object contains unknown field `lo`"),
+        ("[tests.'a/b']\ncomand = 'x'", "[tests.a/b]: Object contains unknown field `comand`"),
     ],
 )
 def test_a_wrong_setting_names_file_and_field(tmp_path: Path, text: str, words: str) -> None:

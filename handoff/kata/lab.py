@@ -43,6 +43,8 @@ class KataLab:
         """``data``: the project's folder; ``worker``: a name of its own for every lab that is open at once."""
         self.git_dir = data / "git" / GIT_NAME
         self._sandbox = choose_sandbox(sandbox)
+        self.is_unwalled = self._sandbox == "host" and sandbox != "host"
+        """Commands run on the host although nobody asked for that: for the embedded world's own policies alone."""
         self._home = data / "sandboxes" / f"kata-{worker}"
         self._work = self._home / "work"
         folders.remove(self._home)

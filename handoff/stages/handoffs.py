@@ -370,13 +370,32 @@ def read_written(project: Project, point_id: str, view: str, writer: str) -> tup
         return handoffs.briefing(point, view, row["view_id"]), row
 
 
+def _points_instead(project: Project, point_id: str) -> str:
+    """What a user may have meant: the points of the run of that id, or where the ids are."""
+    place = project.lake.root / "injected_handoffs"
+    if not project.lake.partitions("injected_handoffs"):
+        return f"there is no point in {project.root} yet: run `handoff ingest FILES`, or correct --data"
+    where = pc.starts_with(pc.field("trajectory_id"), point_id)
+    own = sorted(
+        project.lake.read("injected_handoffs", ["point_id", "trajectory_id", "h"], where=where).to_pylist(),
+        key=lambda row: row["h"],
+    )
+    if len({row["trajectory_id"] for row in own}) != 1:
+        return f"the ids are in {place}"
+    more = " …" if len(own) > _TOLD else ""
+    listed = ", ".join(f"{row['point_id']} (step {row['h']})" for row in own[:_TOLD])
+    return f"the points of that run are {listed}{more}"
+
+
+_TOLD = 10
+
+
 def find_point(project: Project, point_id: str) -> dict[str, Any]:
     """The row of one point anywhere in the lake. ``point_id`` may be the beginning of one; ``InputError`` when none
     or several begin so."""
     found = project.lake.read("injected_handoffs", where=pc.starts_with(pc.field("point_id"), point_id)).to_pylist()
     if not found:
-        place = project.lake.root / "injected_handoffs"
-        raise InputError(f"no handoff point begins with {point_id!r}; the ids are in {place}")
+        raise InputError(f"no handoff point begins with {point_id!r}; {_points_instead(project, point_id)}")
     if len(found) > 1:
         some = ", ".join(row["point_id"] for row in found[:3])
         raise InputError(f"{len(found)} handoff points begin with {point_id!r} ({some} …); give more of the id")

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from handoff.endpoints import Client, Endpoint
 from handoff.errors import InputError
-from handoff.project import Project
+from handoff.project import TAKEN_NAMES, Project
 from handoff.successors import command, openai
 from handoff.successors.command import CommandSuccessor
 from handoff.successors.openai import OpenAISuccessor
@@ -20,8 +20,13 @@ NamedSuccessor: TypeAlias = OpenAISuccessor | CommandSuccessor
 def described(project: Project, name: str) -> Endpoint | Command:
     """What the settings say of a successor. ``InputError`` that lists the others when there is none of that name."""
     known = project.settings.successors
+    listed = ", ".join(sorted(known)) or "none yet"
+    if name in TAKEN_NAMES:
+        raise InputError(
+            f"{name!r} acts only in rounds, studies and searches of the embedded world; name one of [successors.NAME]: "
+            f"there are: {listed}"
+        )
     if name not in known:
-        listed = ", ".join(sorted(known)) or "none yet"
         place = project.root / "handoff.toml"
         raise InputError(
             f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {listed}"

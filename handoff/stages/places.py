@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from handoff.diagnosis.fixes import destroyed_fixes
+from handoff.errors import SandboxError
 from handoff.kata.lab import KataLab
 from handoff.kata.world import Task, World
 from handoff.project import Project
+from handoff.sandbox import missing
 from handoff.stages.judges import Judges, Tasks
 from handoff.takeover import Environment, Takeover
 from handoff.workplace import open_workplace
@@ -66,13 +68,20 @@ class Place(Protocol):
 class KataPlace:
     """The embedded world, which has the tests at hand."""
 
-    def __init__(self, lab: KataLab, job: Placed, world: World) -> None:
+    def __init__(self, lab: KataLab, job: Placed, world: World, *, is_own: bool) -> None:
+        """``is_own``: one of the embedded world's own successors acts. Others get no host that nobody asked for."""
         self.task: Task = world.task(job.repo)
+        self._is_own = is_own
         self._lab = lab
         self._job = job
 
     def environment(self) -> Environment:
-        """See ``Place``."""
+        """See ``Place``. ``SandboxError``: a model would act outside a sandbox."""
+        if self._lab.is_unwalled and not self._is_own:
+            raise SandboxError(
+                f"a model's commands run in a sandbox, and {missing('bubblewrap')}; "
+                '`sandbox = "host"` runs them as you, with all that you can reach'
+            )
         return self._lab.environment(self._job.repo, self._job.base_commit, self._job.tree)
 
     def judged(self, takeover: Takeover) -> dict[str, Any]:

@@ -57,7 +57,10 @@ def agent_of(project: Project, name: str) -> Agent:
         raise InputError(f"no successor {name!r}: describe it under [successors.{name}] in {place}; there are: {known}")
     rows = [row for row in project.lake.rows("policy") if row["arm"] == name]
     if not rows:
-        raise InputError(f"no policy {name!r} was trained in {project.root}; run `handoff demo` first, which trains it")
+        raise InputError(
+            f"no policy {name!r} was trained in {project.root}; run `handoff demo` first, which trains it, or name "
+            "[successors.NAME] with --successor, or with --low and --high"
+        )
     newest = max(rows, key=lambda row: round_number(row["round"]))
     return Agent(name, newest["policy_id"], newest["path"], False, None)
 

@@ -418,7 +418,7 @@ def _world(data: Path) -> World:
 def execute(lab: KataLab, job: Job, named: NamedSuccessor | None = None) -> dict[str, Any]:
     """Carry out one start in the embedded world: the row of ``takeover_runs``. ``named``: the job's successor, when
     the settings name it."""
-    place = KataPlace(lab, job, _world(job.data))
+    place = KataPlace(lab, job, _world(job.data), is_own=named is None)
     if named is not None:
         return run_at(place, job, named)
     successor = _roster(job.data).successor(

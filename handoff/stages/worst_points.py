@@ -195,7 +195,9 @@ def find_worst_point(
                 f"no step of {whole} has a known state to start from; `handoff states {whole}` says what is known"
             )
         if budget < len(points):
-            raise InputError(f"{len(points)} steps may be the worst; the budget is {budget} and has to be as much")
+            raise InputError(
+                f"{len(points)} steps may be the worst; the budget is {budget} and has to be {len(points)} or more"
+            )
         solvable, trials = ground.solvable(points)
         candidates = [points[h] for h in sorted(solvable)]
         guesses = combined([ground.guess(row) for row in candidates])
@@ -231,7 +233,11 @@ def _run_of(project: Project, trajectory_id: str) -> tuple[str, str]:
     found = project.lake.read("raw_trajectories", ["trajectory_id", "shard"], where=where).to_pylist()
     ids = sorted({row["trajectory_id"] for row in found})
     if len(ids) != 1:
-        remedy = "`handoff inspect` lists them" if not ids else f"give more of the id ({', '.join(ids[:3])} …)"
+        remedy = (
+            f"their ids are in {project.lake.root / 'raw_trajectories'}"
+            if not ids
+            else f"give more of the id ({', '.join(ids[:3])} …)"
+        )
         raise InputError(f"{len(ids)} runs begin with {trajectory_id!r}; {remedy}")
     return found[0]["shard"], ids[0]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -41,14 +43,18 @@ class DebtStudy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         _check_names("successors", self.successors)
+        for name in self.views:
+            if parse_view(name).kind == "repo":
+                raise InputError("repo is what the other views are compared with, and always runs; leave it out")
+        _check_once("successors", self.successors)
+        _check_once("views", (parse_view(name).name for name in self.views))
+        _check_once("labels", self.labels)
+        _check_once("tasks", self.tasks)
         for part in ("views", "labels"):
             if not getattr(self, part):
                 raise InputError(f"a debt study needs {part}; name some, or leave them out for the usual ones")
         if unknown := sorted(set(self.labels) - set(LABELS)):
             raise InputError(f"no point label {unknown[0][:60]!r}; labels are {', '.join(LABELS)}")
-        for name in self.views:
-            if parse_view(name).kind == "repo":
-                raise InputError("repo is what the other views are compared with, and always runs; leave it out")
 
 
 class TaxStudy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="tax"):
@@ -83,6 +89,13 @@ class TaxStudy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for part in ("directions", "timings", "interfaces"):
             if not getattr(self, part):
                 raise InputError(f"a tax study needs {part}; name some, or leave them out for the usual ones")
+        for part in ("directions", "timings", "tasks"):
+            _check_once(part, getattr(self, part))
+        _check_once("interfaces", (parse_view(name).name for name in self.interfaces))
+        if not 0 < self.price_ratio < math.inf:
+            raise InputError(
+                f"price_ratio is how many times one token costs the other: above 0, not {self.price_ratio}"
+            )
 
 
 Study: TypeAlias = DebtStudy | TaxStudy
@@ -91,6 +104,14 @@ Study: TypeAlias = DebtStudy | TaxStudy
 def _check_names(what: str, names: tuple[str, ...]) -> None:
     if not names or any(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}", name) is None for name in names):
         raise InputError(f"{what}: name successors, such as A or the NAME of [successors.NAME]")
+
+
+def _check_once(what: str, names: Iterable[str]) -> None:
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{what}: {name[:60]} is named twice, and would be counted twice; name it once")
+        seen.add(name)
 
 
 def check_name(name: str) -> str:

@@ -167,6 +167,21 @@ def test_the_kinds_are_listed() -> None:
     assert done.exit_code == 0 and all(kind in done.output for kind in KINDS)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("p_1", "--measure", "expert"), "leave the point out"),
+        (("--measure", "expert", "--severity", "nan"), "above 0 and at most 1, not nan"),
+        (("p_1", "--kind", "reverted_edit", "--severity", "7"), "above 0 and at most 1, not 7.0"),
+    ],
+)
+def test_what_cannot_be_disturbed_is_said_before_anything_runs(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = CliRunner().invoke(cli.app, ["disturb", *arguments, "--data", str(tmp_path)])
+    assert done.exit_code == 2 and problem in done.output
+
+
 @pytest.mark.slow
 def test_what_a_disturbance_costs_is_measured_on_pairs(small: Project) -> None:
     """The expert, really run with and without; run again, it is read from the journal and says the same."""

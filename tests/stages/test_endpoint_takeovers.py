@@ -31,6 +31,8 @@ from tests.states.histories import Made, make
 EDIT = {"command": "str_replace", "path": "/repo/pager.py", "old_str": "size = 1", "new_str": "size = 99"}
 KEY = "sk-planted-0123456789abcdef"
 
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
 
 def settings_for(url: str, **more: object) -> str:
     lines = {"kind": "openai", "base_url": url, "model": "stub-1", "key_env": "PLANTED", "retries": 1, **more}
@@ -103,6 +105,18 @@ def test_a_key_reaches_no_file_and_no_output(recorded: Path) -> None:
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
+def test_a_model_gets_no_host_that_nobody_asked_for(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without bubblewrap the embedded world falls back to the host for its own policies, and for them alone."""
+    for place in ("handoff.kata.lab.missing", "handoff.stages.places.missing"):
+        monkeypatch.setattr(place, lambda name: f"{name} is not there")
+    with serving() as at:
+        result = takeover(recorded, at.url, "--seed", "5")
+        assert at.requests == []
+        assert result.exit_code == 2 and "a model's commands run in a sandbox" in " ".join(result.output.split())
+        asked_for = takeover(recorded, at.url, "--seed", "5", "--sandbox", "host")
+        assert asked_for.exit_code == 0, asked_for.output
+
+
 def test_without_its_key_nothing_is_asked(recorded: Path) -> None:
     with serving() as at:
         result = takeover(recorded, at.url, "--seed", "4", key=None)
@@ -115,6 +129,7 @@ def test_without_its_key_nothing_is_asked(recorded: Path) -> None:
     ("arguments", "problem"),
     [
         (("p_", "repo", "nobody"), "no successor 'nobody': describe it under [successors.nobody]"),
+        (("p_", "repo", "E"), "'E' acts only in"),
         (("p_zzz", "repo", "stub"), "no handoff point begins with 'p_zzz'"),
         (("", "recorded", "stub"), "nothing was handed over"),
     ],
@@ -172,7 +187,7 @@ def test_a_state_of_a_real_repository_is_taken_over(tmp_path: Path, bubblewrap: 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[successors.A]\nbase_url = "http://h/v1"\nmodel = "m"', "'A' cannot name a successor"),
+        ('[successors.A]\nbase_url = "http://h/v1"\nmodel = "m"', "embedded world has a successor 'A'"),
         ('[successors."a b"]\nbase_url = "http://h/v1"\nmodel = "m"', "'a b' cannot name a successor"),
         ('evaluate = ["m"]', "describe it under [successors.m]"),
         ('[successors.m]\nbase_url = "http://h/v1"\nmodel = "m"\napi_key = "sk-hunter2"', "unknown field `api_key`"),

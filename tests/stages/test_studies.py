@@ -285,6 +285,12 @@ def test_the_command_line_plans_and_runs(debt: Project, tax: Project) -> None:
         (("debt", "--view", "repo"), "always runs"),
         (("tax", "--timing", "p0"), "no timing"),
         (("tax", "--name", "../x"), "cannot name a study"),
+        (("debt", "--successor", "E", "--successor", "E"), "successors: E is named twice"),
+        (("debt", "--view", "diff", "--view", "diff"), "views: diff is named twice"),
+        (("tax", "--interface", "drop", "--interface", "repo"), "interfaces: repo is named twice"),
+        (("tax", "--price-ratio", "0"), "above 0, not 0.0"),
+        (("tax", "--price-ratio", "-2"), "above 0, not -2.0"),
+        (("tax", "--price-ratio", "nan"), "above 0, not nan"),
     ],
 )
 def test_what_cannot_be_studied_is_said(root: Path, arguments: tuple[str, ...], problem: str) -> None:
@@ -312,7 +318,7 @@ def settings(url: str, **prices: Any) -> str:
 
 
 @pytest.fixture
-def elsewhere(root: Path, tmp_path: Path) -> Path:
+def elsewhere(root: Path, tmp_path: Path, bubblewrap: None) -> Path:
     """The same world in a folder of its own, so that settings may change."""
     data = tmp_path / "data"
     shutil.copytree(root, data, ignore=shutil.ignore_patterns("sandboxes", "debt_runs", "tax_runs", "handoff_*"))
