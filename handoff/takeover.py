@@ -258,6 +258,7 @@ def _run(
         probe_plan=answer.plan,
         transcript=tuple(transcript),
         note="; ".join(notes + recorder.ledger.notes + recorder.notes),
+        is_lost=is_lost,
     )
 
 
@@ -308,6 +309,7 @@ def _act_by_itself(
         probe_plan=answer.plan,
         transcript=acted.transcript,
         note="; ".join([*acted.notes, *([remark] if remark else []), *ledger.notes]),
+        is_lost=acted.is_passing,
     )
     return takeover, not acted.is_passing
 

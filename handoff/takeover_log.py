@@ -67,10 +67,14 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     transcript: tuple[Step, ...]
     note: str
     """What could not be had or went otherwise than planned, in words; empty when nothing."""
+    is_lost: bool = False
+    """It ended because nobody answered. Nothing is known of how it would have gone on; asked for again, it does."""
 
     def columns(self) -> dict[str, object]:
         """The columns of ``takeover_runs`` that this run fills, as plain values."""
-        own = {name: getattr(self, name) for name in self.__struct_fields__ if name != "successor_name"}
+        own = {
+            name: getattr(self, name) for name in self.__struct_fields__ if name not in ("successor_name", "is_lost")
+        }
         own["transcript"] = canonical_json(self.transcript).decode()
         for name in ("probe_done", "probe_plan"):
             own[name] = None if own[name] is None else list(own[name])

@@ -432,6 +432,10 @@ def execute(lab: KataLab, job: Job, named: NamedSuccessor | None = None) -> dict
     return run_at(place, job, successor)
 
 
+_VERDICT = ("solved", "tests_passed", "tests_total", "destroyed_fixes")
+"""Columns that stay empty where a run was lost: what it left is not what it would have left."""
+
+
 def run_at(place: Place, job: Job, successor: Successor | ActingSuccessor) -> dict[str, Any]:
     """The row of a job: its takeover, in ``place``, and what the judge there says of it."""
     takeover = run_takeover(
@@ -446,4 +450,5 @@ def run_at(place: Place, job: Job, successor: Successor | ActingSuccessor) -> di
         journal=Journal(job.data / "journal" / "takeovers", sync="never" if job.named is None else "paid"),
         note_tokens=job.note_tokens,
     )
-    return {**takeover.columns(), **msgspec.structs.asdict(job.start), **place.judged(takeover)}
+    judged = dict.fromkeys(_VERDICT) if takeover.is_lost else place.judged(takeover)
+    return {**takeover.columns(), **msgspec.structs.asdict(job.start), **judged}

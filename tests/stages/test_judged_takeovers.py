@@ -348,6 +348,7 @@ def test_a_dead_endpoint_is_an_error_with_a_remedy(world: World) -> None:
     result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert "handoff doctor" in result.output
+    assert "solved" in result.output and "unknown" in result.output, "a run that was lost is none that failed"
 
 
 @pytest.mark.slow
