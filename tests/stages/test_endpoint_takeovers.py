@@ -337,6 +337,6 @@ def _answers(data: Path) -> int:
 
 def test_a_run_that_nobody_answered_has_no_verdict(recorded: Path) -> None:
     """What it left is the unsolved state that it found: that says nothing of who did not act."""
-    (recorded / "handoff.toml").write_text(settings_for("http://127.0.0.1:9/v1", retries=0))
+    (recorded / "handoff.toml").write_text(settings_for("http://127.0.0.1:9/v1", retries=0, key_env=""))
     row = one_takeover(Project(recorded), chosen_point(recorded)["point_id"], "repo", "stub", 3)
     assert (row["status"], row["solved"], row["tests_total"], row["destroyed_fixes"]) == ("error", None, None, None)
