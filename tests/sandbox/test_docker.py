@@ -130,6 +130,7 @@ def test_the_options_close_what_they_should(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 @needs_engine
+@pytest.mark.usefixtures("docker_image")
 def test_nothing_is_left_in_the_engine(opened: Open, work: Path) -> None:
     before = containers()
     sandbox = opened("docker", work)
