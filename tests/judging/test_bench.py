@@ -50,6 +50,7 @@ def source(tmp_path: Path) -> tuple[Path, list[str]]:
     return place, made
 
 
+@pytest.mark.slow
 def test_a_partial_clone_is_judged(tmp_path: Path, source: tuple[Path, list[str]], bubblewrap: None) -> None:
     """As mirrors from a URL are: the content of files comes when it is needed."""
     place, commits = source

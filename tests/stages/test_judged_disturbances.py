@@ -22,6 +22,7 @@ def world(tmp_path: Path, bubblewrap: None) -> Iterator[World]:
         yield made
 
 
+@pytest.mark.slow
 def test_the_check_is_executed_with_the_tasks_own_tests(world: World) -> None:
     """The reference solution passes on the disturbed state, and nothing of it leaves the sealed folder."""
     world.ingest()

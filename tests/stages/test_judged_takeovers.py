@@ -156,6 +156,7 @@ def test_a_takeover_that_mends_it_is_solved(world: World) -> None:
     assert (broken["solved"], broken["tests_passed"]) == (False, 1)
 
 
+@pytest.mark.slow
 def test_nothing_sealed_is_where_an_agent_looks(world: World) -> None:
     """While it works and afterwards: its answers, layouts and journals lie in the sealed folder alone."""
     world.ingest()
@@ -188,6 +189,7 @@ def test_without_an_instance_or_a_command_the_reason_is_said(world: World) -> No
     (world.folder / "instances.jsonl").unlink()
 
 
+@pytest.mark.slow
 def test_the_instance_says_how_its_tests_run(world: World) -> None:
     """SWE-rebench's form: the test files are put after the line."""
     world.ingest(install_config={"test_cmd": "python -m pytest -rA --no-header"})
@@ -271,6 +273,7 @@ def test_nothing_is_tested_twice(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert len(tested) == len(set(tested)) <= 3
 
 
+@pytest.mark.slow
 def test_any_interface_serves_and_a_second_asking_reads_the_journal(world: World) -> None:
     world.ingest()
     world.script[:] = [message("", FIXED, SUBMIT)]
@@ -282,6 +285,7 @@ def test_any_interface_serves_and_a_second_asking_reads_the_journal(world: World
     assert "stub, window:2" in said and "solved yes, 2 of 2 tests pass" in said
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_a_command_is_judged_like_a_model(world: World) -> None:
     """On what it left in the work tree, by the same tests; the verdict is not the agent's to give."""
     world.ingest()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import fault_server as server
+import pytest
 from fault_server import message, serving
 from typer.testing import CliRunner
 
@@ -41,6 +42,7 @@ def study(data: Path, *arguments: str) -> Any:
     return done
 
 
+@pytest.mark.slow
 def test_models_are_switched_on_a_real_task_and_judged_by_its_tests(tmp_path: Path, bubblewrap: None) -> None:
     """The weak model mends nothing and the strong one does; whoever has the strong one in it is solved."""
     with serving(then=act) as at:
@@ -82,6 +84,7 @@ def test_models_are_switched_on_a_real_task_and_judged_by_its_tests(tmp_path: Pa
         assert all(cell["qrec"] is None and cell["n_runs"] == 0 and cell["unmatched"] == 1 for cell in cells)
 
 
+@pytest.mark.slow
 def test_views_are_compared_at_points_of_a_real_repository(tmp_path: Path, bubblewrap: None) -> None:
     with serving(then=act) as at:
         world = World(tmp_path, at.url)
