@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -238,6 +239,7 @@ def test_a_killed_takeover_repeats_no_answered_request(recorded: Path, agent: tu
         def act(handler: Any, body: dict[str, Any]) -> None:
             if is_answered:
                 before = _answers(recorded)
+                _stop_below(running[-1].pid)
                 story[place](handler, body)
                 _wait_for_journal(recorded, before)
             os.kill(running[-1].pid, signal.SIGKILL)
@@ -270,6 +272,20 @@ def _acts(
     """What the server does about one request of the story, as often as it comes."""
     before = [deadly(place, False)] if (place, False) in killed else []
     return [*before, deadly(place, True) if (place, True) in killed else good]
+
+
+def _stop_below(process: int) -> None:
+    """Halt all that a process started, so that the agent cannot use an answer before the kill."""
+    parents = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(place.parent.name)] = int(place.read_text().rpartition(")")[2].split()[1])
+    for own in parents:
+        above = own
+        while above in parents and above != process:
+            above = parents[above]
+        if above == process != own:
+            os.kill(own, signal.SIGSTOP)
 
 
 def _wait_for_journal(data: Path, before: int) -> None:
