@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import select
 import socket
 import threading
 import time
@@ -135,6 +136,15 @@ def giant(megabytes: int) -> Act:
     return answer(message("x" * (megabytes << 20)))
 
 
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether the client that waits for an answer has closed its side."""
+    readable, _, _ = select.select([connection], [], [], 0)
+    try:
+        return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
+    except ConnectionError:
+        return True
+
+
 class FaultServer:
     """One server. ``requests``: the bodies of all attempts; ``answered``: those that got a status of 200."""
 
@@ -146,6 +156,8 @@ class FaultServer:
         self.most_at_once = 0
         self.is_refusing = False
         """For acts that ask."""
+        self.hold = threading.Lock()
+        """While an act has this, later requests wait; one whose client is gone by then never came."""
         self._now = 0
         self._lock = threading.Lock()
         owner = self
@@ -162,6 +174,11 @@ class FaultServer:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with owner.hold:
+                    is_gone = _is_gone(self.connection)
+                if is_gone:
+                    self.close_connection = True
+                    return
                 with owner._lock:
                     owner.requests.append(body)
                     owner.headers.append({k.lower(): v for k, v in self.headers.items()})
