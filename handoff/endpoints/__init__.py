@@ -5,6 +5,7 @@
     settings.py   what a user says about one: address, model, sampling, prices, limits
     wire.py       a request and an answer as values
     failures.py   what a failed attempt means
+    schemas.py    ways of binding an answer to a schema
     sdk.py        one attempt, over the openai SDK: the only module here that reaches the network
     client.py     attempts until there is an answer; limits of traffic
     ledger.py     every answer written down before it is used

@@ -12,7 +12,9 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["passing", "context", "no_tools", "no_schema", "rejected", "key", "model", "quota", "settings"]
+Kind = Literal[
+    "passing", "context", "no_tools", "no_schema", "no_bounds", "rejected", "key", "model", "quota", "settings"
+]
 """``passing`` may pass when asked again; the last four need the user; the rest are outcomes."""
 
 _CONTEXT = re.compile(
@@ -39,6 +41,11 @@ _NO_SCHEMA = re.compile(
     r"(?:response_format|json_schema|json schema|structured output|grammar)",
     re.I,
 )
+_NO_BOUNDS = re.compile(
+    r"\b(?:max|min)(?:Length|Items)\b|[`'\"](?:max|min)imum[`'\"]|(?i:(?:invalid|unsupported) (?:json ?)?schema"
+    r"|failed to parse grammar|schema[^.]{0,40}unsupported (?:features?|keywords?))"
+)
+"""Of a schema that holds keywords which others of its kind do without."""
 _QUOTA = re.compile(
     r"insufficient_quota|insufficient (?:balance|credit|funds)|exceeded your current quota|billing", re.I
 )
@@ -78,6 +85,8 @@ def judge(status: int, message: str, headers: Mapping[str, str]) -> Failure:
         kind = "key"
     elif status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(message):
         kind = "no_tools"
+    elif status in (400, 422, 500, 501) and _NO_BOUNDS.search(message):
+        kind = "no_bounds"
     elif status in (400, 404, 422, 500, 501) and _NO_SCHEMA.search(message):
         kind = "no_schema"
     elif status in (400, 422) and _SETTINGS.search(message):

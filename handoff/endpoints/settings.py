@@ -55,7 +55,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of one reply, reasoning included."""
     completion_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the endpoint calls it."""
-    probe_tokens: _Positive = 1024
+    probe_tokens: _Positive = 2048
     """The same, of an answer on a side branch (``docs/science.md §6``)."""
     timeout_s: _Seconds = 300.0
     """Of one attempt, from first to last byte."""

@@ -49,8 +49,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 class Declined(msgspec.Struct, frozen=True, kw_only=True, tag="declined"):
     """The endpoint understood the request and will never answer it: an outcome, not a fault."""
 
-    why: Literal["context", "no_tools", "no_schema", "rejected"]
-    """The prompt is too long; no tool calls here; no schemas here; anything else, such as a content filter."""
+    why: Literal["context", "no_tools", "no_schema", "no_bounds", "rejected"]
+    """The prompt is too long; no tool calls here; no schemas here; schemas, but not this one; anything else, such as
+    a content filter."""
     message: str
 
 

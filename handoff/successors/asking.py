@@ -1,7 +1,8 @@
 """The probe as a question to a model, and its answer read (``docs/science.md §6, §7``).
 
-The answer is bound to a schema; where an endpoint cannot bind it, the schema stands in the question. Either way it is
-read strictly: one that does not fit is no answer. Subtasks are named by opaque ids.
+The answer is bound to a schema, as long as fits the tokens that it may have; where an endpoint cannot bind it, the
+schema stands in the question. Either way it is read strictly: one that does not fit is no answer. Subtasks are named by
+opaque ids.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from typing import Any, get_args
 import msgspec
 
 from handoff.actions.operations import Kind
+from handoff.endpoints.schemas import CHARACTERS_A_TOKEN, TOKENS_A_NODE
 from handoff.errors import SuccessorError
 from handoff.identity import canonical_json
 from handoff.successors import Answer, Question
 
 MOST_PLANNED = 30
-"""Steps of a plan that are asked for, and the most that are taken."""
+"""Steps of a plan that are asked for where the tokens are enough, and the most that are taken."""
+LONGEST_TARGET = 120
+"""Characters of a planned step's target, where the endpoint can bound it."""
 _KINDS: tuple[str, ...] = get_args(Kind)
 _FENCE = re.compile(r"\A\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*\Z", re.S)
 _WORDINGS = {
@@ -38,11 +42,19 @@ class _Reply(msgspec.Struct, forbid_unknown_fields=True):
     plan: list[_Step]
 
 
-def schema_of(question: Question) -> dict[str, Any]:
-    """The JSON schema of an answer."""
+def steps_of(question: Question, tokens: int) -> int:
+    """How long a plan is asked for, 1 to ``MOST_PLANNED``, in an answer of at most ``tokens``."""
+    a_step = 3 * TOKENS_A_NODE + LONGEST_TARGET // CHARACTERS_A_TOKEN
+    left = tokens - (3 + len(question.nodes)) * TOKENS_A_NODE
+    return max(1, min(MOST_PLANNED, left // a_step))
+
+
+def schema_of(question: Question, tokens: int) -> dict[str, Any]:
+    """The JSON schema of an answer of at most ``tokens``."""
+    target = {"type": "string", "maxLength": LONGEST_TARGET}
     step = {
         "type": "object",
-        "properties": {"kind": {"type": "string", "enum": list(_KINDS)}, "target": {"type": "string"}},
+        "properties": {"kind": {"type": "string", "enum": list(_KINDS)}, "target": target},
         "required": ["kind", "target"],
         "additionalProperties": False,
     }
@@ -50,15 +62,15 @@ def schema_of(question: Question) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "done": {"type": "array", "items": {"type": "string", "enum": ids}},
-            "plan": {"type": "array", "items": step},
+            "done": {"type": "array", "items": {"type": "string", "enum": ids}, "maxItems": len(ids)},
+            "plan": {"type": "array", "items": step, "maxItems": steps_of(question, tokens)},
         },
         "required": ["done", "plan"],
         "additionalProperties": False,
     }
 
 
-def words_of(question: Question, *, is_bound: bool) -> str:
+def words_of(question: Question, tokens: int, *, is_bound: bool) -> str:
     """The question in words. ``is_bound``: the endpoint holds the answer to the schema, which need not be shown."""
     lines = [f"{identifier}: {_wording(node)}" for identifier, node in question.nodes]
     text = (
@@ -66,12 +78,12 @@ def words_of(question: Question, *, is_bound: bool) -> str:
         "are already so in the repository? Some may have nothing to do with the task.\n\n"
         + "\n".join(lines)
         + "\n\nAnswer with one JSON object and nothing else. `done` lists the ids of those that are so. `plan` lists "
-        f"the steps that you mean to take from here, in order, at most {MOST_PLANNED}: `kind` is one of "
+        f"the steps that you mean to take from here, in order, at most {steps_of(question, tokens)}: `kind` is one of "
         f"{', '.join(_KINDS)}, `target` the file (relative to the repository), test or command."
     )
-    return (
-        text if is_bound else f"{text}\n\nThe object fits this schema:\n{canonical_json(schema_of(question)).decode()}"
-    )
+    if is_bound:
+        return text
+    return f"{text}\n\nThe object fits this schema:\n{canonical_json(schema_of(question, tokens)).decode()}"
 
 
 def _wording(node: str) -> str:

@@ -25,6 +25,7 @@ import msgspec
 from handoff.actions import context_of
 from handoff.endpoints import Client, Completion, Declined, Ledger
 from handoff.endpoints.gateway import Served
+from handoff.endpoints.schemas import Way, left_after, ways_of
 from handoff.endpoints.served import MOST_NAMES, Refused, Request, texts_of
 from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.endpoints.wire import canonical, request_digest
@@ -35,7 +36,7 @@ from handoff.successors.changing import changes
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.trajectory import Action, Missing, Observation, Step, Usage
 
-VERSION = 1
+VERSION = 2
 """Raise it when requests change for the same agent."""
 
 _OVER: dict[Status, str] = {
@@ -247,16 +248,16 @@ class Broker:
             self.notes.append(f"probe: {error}")
 
     def _ask_beside(self, question: Question) -> Answer:
-        schema = {"name": "answer", "strict": True, "schema": asking.schema_of(question)}
-        bound: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": schema}}
-        answer = self._put(asking.words_of(question, is_bound=True), bound)
-        if isinstance(answer, Declined) and answer.why == "no_schema":
-            answer = self._put(asking.words_of(question, is_bound=False), {})
+        limit = self._endpoint.probe_tokens
+        ways = ways_of("answer", asking.schema_of(question, limit))
+        answer = self._put(asking.words_of(question, limit, is_bound=True), ways[0])
+        while isinstance(answer, Declined) and (ways := left_after(ways, answer)):
+            answer = self._put(asking.words_of(question, limit, is_bound=bool(ways[0])), ways[0])
         if isinstance(answer, Declined):
             raise SuccessorError(f"the endpoint will not answer this: {answer.message}")
         return asking.read_answer(answer.text, question)
 
-    def _put(self, text: str, more: dict[str, Any]) -> Completion | Declined:
+    def _put(self, text: str, more: Way) -> Completion | Declined:
         messages = list(self._last)
         if messages[-1]["role"] == "user" and isinstance(messages[-1].get("content"), str):
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{text}"}

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
+from handoff.endpoints.schemas import Way, left_after, ways_of
 from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.errors import ContextLimitError, InputError, SuccessorError
 from handoff.identity import canonical_json, identify
@@ -35,7 +36,7 @@ FENCED = (
     f"{_COMMON} Every reply ends with one shell block:\n\n```bash\nCOMMAND\n```\n\nThe command runs in the repository, "
     f"and you are shown what it prints. When the task is done, the block holds the one word {calls.SUBMIT}."
 )
-VERSION = 1
+VERSION = 2
 """Raise it when requests change for the same conversation."""
 
 
@@ -102,7 +103,7 @@ class OpenAISession:
 
     def probe_price_ahead(self, prompt_tokens: int, question: Question) -> float | None:
         """The most that the probe may cost. Endpoints put a schema into the prompt, so it is counted."""
-        words = count_tokens(asking.words_of(question, is_bound=False))
+        words = count_tokens(asking.words_of(question, self._endpoint.probe_tokens, is_bound=False))
         return self._most(prompt_tokens + words, self._endpoint.probe_tokens, words)
 
     def _most(self, prompt_tokens: int, completion: int, more: int = 0) -> float | None:
@@ -154,15 +155,17 @@ class OpenAISession:
 
     def probe(self, question: Question) -> Answer | None:
         """The answer to the probe, on a branch before the pending reply."""
-        schema = {"name": "answer", "strict": True, "schema": asking.schema_of(question)}
-        bound: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": schema}}
-        try:
-            completion = self._ask_beside(asking.words_of(question, is_bound=True), bound)
-        except _NoSchema:
-            completion = self._ask_beside(asking.words_of(question, is_bound=False), {})
-        return asking.read_answer(completion.text, question)
+        limit = self._endpoint.probe_tokens
+        limit = self._room(limit, count_tokens(asking.words_of(question, limit, is_bound=False)))
+        ways = ways_of("answer", asking.schema_of(question, limit))
+        while True:
+            try:
+                completion = self._ask_beside(asking.words_of(question, limit, is_bound=bool(ways[0])), ways[0])
+                return asking.read_answer(completion.text, question)
+            except _NoSchema as error:
+                ways = left_after(ways, error.answer)
 
-    def _ask_beside(self, text: str, more: dict[str, Any]) -> Completion:
+    def _ask_beside(self, text: str, more: Way) -> Completion:
         branch = list(self._messages)
         if branch[-1]["role"] == "user":  # some templates refuse two in a row
             branch[-1] = {"role": "user", "content": f"{branch[-1]['content']}\n\n{text}"}
@@ -289,14 +292,18 @@ class Pending:
 
 
 class _NoSchema(SuccessorError):
-    """The endpoint does not bind answers to a schema."""
+    """The endpoint does not bind answers to a schema, or not to this one."""
+
+    def __init__(self, answer: Declined) -> None:
+        super().__init__(answer.message)
+        self.answer = answer
 
 
 def _refusal(answer: Declined, *, is_bound: bool) -> SuccessorError:
     if answer.why == "context":
         return ContextLimitError(answer.message)
-    if answer.why == "no_schema" and is_bound:
-        return _NoSchema(answer.message)
+    if answer.why in ("no_schema", "no_bounds") and is_bound:
+        return _NoSchema(answer)
     if answer.why == "no_tools":
         return SuccessorError(f"the endpoint has no tools: {answer.message}; set tools to fenced or auto")
     return SuccessorError(f"the endpoint will not answer this: {answer.message}")

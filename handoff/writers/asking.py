@@ -13,7 +13,7 @@ import msgspec
 
 from handoff.evidence import Evidence, Said
 from handoff.identity import canonical_json
-from handoff.writers.claims import LONGEST_SUMMARY, MOST_CLAIMS, MOST_WORDS, SENTENCES, Form, schema_of
+from handoff.writers.claims import LONGEST_SUMMARY, SENTENCES, Bounds, Form, schema_of
 
 Compaction: TypeAlias = Literal["compact_pre", "compact_suf"]
 
@@ -65,12 +65,12 @@ _COMPACTIONS: dict[Compaction, str] = {
 _PLAIN = " Plain text of at most 500 words, without headings. Do not go on with the task now."
 
 
-def words_of(form: Form, evidence: Evidence, *, is_bound: bool) -> str:
+def words_of(form: Form, evidence: Evidence, bounds: Bounds, *, is_bound: bool) -> str:
     """The request for a summary or note. ``is_bound``: the endpoint holds the answer to the schema."""
     named = {
         "h": evidence.h,
-        "words": MOST_WORDS[form],
-        "claims": MOST_CLAIMS[form],
+        "words": bounds.words,
+        "claims": bounds.claims,
         "longest": LONGEST_SUMMARY,
         "sentences": SENTENCES,
     }
@@ -78,7 +78,7 @@ def words_of(form: Form, evidence: Evidence, *, is_bound: bool) -> str:
     text = f"The record of the work:\n\n{fenced(_shown(evidence), 'json')}\n{wanted} {_RULES.format(**named)}"
     if is_bound:
         return text
-    schema = canonical_json(schema_of(form)).decode()
+    schema = canonical_json(schema_of(form, bounds, evidence.h)).decode()
     return f"{text}\n\nAnswer with the JSON object and nothing else. It fits this schema:\n{schema}"
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
+from handoff.endpoints.schemas import Way, left_after, ways_of
 from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.endpoints.wire import canonical, request_digest
 from handoff.evidence import Evidence
@@ -31,18 +32,26 @@ from handoff.secrets import Redactor
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.writers import asking
 from handoff.writers.asking import Compaction
-from handoff.writers.claims import LONGEST_SUMMARY, MOST_CLAIMS, Claim, Form, Unreadable, read_claims, schema_of
+from handoff.writers.claims import (
+    LONGEST_SUMMARY,
+    MOST_CLAIMS,
+    Claim,
+    Form,
+    Unreadable,
+    bounds_of,
+    read_claims,
+    schema_of,
+)
 from handoff.writers.phrasing import line, note_of, prose_of, whole
 from handoff.writers.verify import Known, find_contradictions, find_faults
 
-VERSION = 1
+VERSION = 2
 """Raise it when another text comes of the same answer, or another request of the same record."""
 ATTEMPTS = 2
 """Answers that a writer may give."""
 _WRITE = "write"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
-Body = dict[str, Any]
 Opened = Callable[[str], Ledger]
 """The ledger of that name, with what was answered before."""
 
@@ -77,25 +86,25 @@ def write_from_evidence(form: Form, evidence: Evidence, client: Client, opened: 
     redactor = Redactor()
     clean = _masked(evidence, redactor)
     talk = _Talk(client, opened, seed, form)
-    schema = {"name": form, "strict": True, "schema": schema_of(form)}
-    bound: Body = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    talk.say(asking.words_of(form, clean, is_bound=True))
+    bounds = bounds_of(form, talk.room(asking.words_of(form, clean, bounds_of(form, 0), is_bound=False)))
+    ways = ways_of(form, schema_of(form, bounds, clean.h))
+    talk.say(asking.words_of(form, clean, bounds, is_bound=True))
     known = Known(clean)
     claims: tuple[Claim, ...] | None = None
     wrong: list[tuple[str, str]] = []
     sound: list[Claim] = []
     for attempt in range(ATTEMPTS):
-        answer = talk.ask(bound)
-        if answer is None and talk.lacks_schema:
-            talk.begin_again(asking.words_of(form, clean, is_bound=False))
-            bound = {}
-            answer = talk.ask(bound)
+        answer = talk.ask(ways[0])
+        while answer is None and talk.declined and (left := left_after(ways, talk.declined)):
+            ways = left
+            talk.begin_again(asking.words_of(form, clean, bounds, is_bound=bool(ways[0])))
+            answer = talk.ask(ways[0])
         if answer is None and claims is None:
             return talk.result(None)
         if answer is None:
             break
         try:
-            claims = tuple(_clean(claim, redactor) for claim in read_claims(form, answer.text))
+            claims = tuple(_clean(claim, redactor) for claim in read_claims(form, answer.text, bounds))
         except Unreadable as error:
             wrong = [("", f"the answer cannot be read: {error}{_cut_off(answer)}")]
         else:
@@ -148,8 +157,8 @@ class _Talk:
         self._why = ""
         self._tokens = 0
         self._answers = 0
-        self.lacks_schema = False
-        """The endpoint does not bind answers to a schema."""
+        self.declined: Declined | None = None
+        """What the endpoint said to the last request, where it would not answer it."""
         self._begin()
 
     def _begin(self) -> None:
@@ -167,19 +176,29 @@ class _Talk:
         """Forget the conversation and begin with this."""
         self._begin()
         self.say(text)
-        self.lacks_schema = False
 
-    def ask(self, more: Body) -> Completion | None:
-        """The next answer; ``None`` when there is none, and ``result`` says why."""
-        prompt = sum(count_tokens(_encodable(m["content"])) + MESSAGE_OVERHEAD for m in self._messages)
-        limit = self._endpoint.max_completion_tokens
+    def room(self, text: str = "") -> int:
+        """Tokens that an answer may have once this is said, as far as can be told; 0 when there is no room."""
         window = self._endpoint.context_window
-        if window is not None:
-            left = window - math.ceil(prompt * MARGIN)
-            if left < min(SMALLEST_REPLY, limit):
-                self._why = f"context: the prompt of about {prompt} tokens fills the context window of {window}"
-                return None
-            limit = min(limit, left)
+        limit = self._endpoint.max_completion_tokens
+        if window is None:
+            return limit
+        left = window - math.ceil(self._prompt(text) * MARGIN)
+        return min(limit, left) if left >= min(SMALLEST_REPLY, limit) else 0
+
+    def _prompt(self, text: str = "") -> int:
+        contents = [*(m["content"] for m in self._messages), *([text] if text else ())]
+        return sum(count_tokens(_encodable(content)) + MESSAGE_OVERHEAD for content in contents)
+
+    def ask(self, more: Way) -> Completion | None:
+        """The next answer; ``None`` when there is none, and ``result`` says why."""
+        self.declined = None
+        prompt = self._prompt()
+        limit = self.room()
+        if not limit:
+            window = self._endpoint.context_window
+            self._why = f"context: the prompt of about {prompt} tokens fills the context window of {window}"
+            return None
         body = {
             **self._sampling,
             self._endpoint.completion_limit_field: limit,
@@ -192,7 +211,7 @@ class _Talk:
             )
         answer = self._ledger.call(self._client, _WRITE, body)
         if isinstance(answer, Declined):
-            self.lacks_schema = answer.why == "no_schema" and bool(more)
+            self.declined = answer
             self._why = f"{answer.why}: {line(answer.message)}"
             return None
         self._answers += 1

@@ -2,7 +2,7 @@
 
 ``find_faults`` says what is wrong with one claim. What it can tell by rule:
 
-- it cites no step, or steps that there are not, or is too long;
+- it cites no step, or steps that there are not, or is too long, or cut off;
 - it names a file or test that is nowhere in the record;
 - it says that a file was changed which is as it was at the base commit;
 - it says that something is done while the last validation failed or is older than the last change;
@@ -118,6 +118,8 @@ def find_faults(form: Form, claim: Claim, known: Known) -> tuple[str, ...]:
         found.append("it cites no step")
     elif wrong := [step for step in claim.steps if not 1 <= step <= h]:
         found.append(f"it cites step {wrong[0]}, and the steps are 1 to {h}")
+    if claim.is_cut:
+        found.append("it is longer than may be, and cut off within its sentence")
     if len(claim.text.split()) > MOST_WORDS[form]:
         found.append(f"it has more than {MOST_WORDS[form]} words")
     elif len(claim.text) > LONGEST_CLAIM:

@@ -125,6 +125,19 @@ OUTCOMES = {
     "tools, Ollama": (400, "registry/smol does not support tools", "no_tools"),
     "tools, llama.cpp": (500, "tools param requires --jinja flag", "no_tools"),
     "schema": (400, "'response_format' of type 'json_schema' is not supported by this model", "no_schema"),
+    "bounds, OpenAI": (
+        400,
+        "Invalid schema for response_format 'structured': In context=('properties', 'key_decisions', 'items', "
+        "'properties', 'text'), 'maxLength' is not permitted.",
+        "no_bounds",
+    ),
+    "bounds, Anthropic": (
+        400,
+        "output_format.schema: For 'integer' type, property 'maximum' is not supported",
+        "no_bounds",
+    ),
+    "bounds, llama.cpp": (400, "Failed to initialize samplers: failed to parse grammar", "no_bounds"),
+    "bounds, vLLM": (400, "The provided JSON schema contains unsupported features: minItems", "no_bounds"),
     "filter": (400, "The response was filtered due to the prompt", "rejected"),
 }
 
@@ -151,6 +164,7 @@ def test_a_request_that_will_never_be_answered_is_an_outcome(name: str) -> None:
         (400, "stub-1 is not a valid model ID", "set model to one that it lists"),
         (307, "moved", "or mend base_url"),
         (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", "completion_limit_field"),
+        (400, "Invalid parameter: max_tokens is above the maximum of 4096 for this service", "max_completion_tokens"),
         (400, "Unsupported value: 'temperature' does not support 0.0 with this model.", "temperature"),
         (422, "Extra inputs are not permitted: seed", "is_seeded"),
         (429, "You exceeded your current quota", "top it up"),

@@ -191,13 +191,13 @@ def test_an_agent_that_never_changes_anything_is_asked_at_the_end(take: Callable
     assert take(transport, question=QUESTION).probe_done == ("reproduce",)
 
 
-def test_an_endpoint_without_schemas_is_asked_in_words(take: Callable[..., Takeover]) -> None:
-    transport = Scripted(
-        [message("Nothing."), (400, "response_format json_schema is not supported"), message(json.dumps(ANSWER))]
-    )
-    takeover = take(transport, question=QUESTION)
-    assert takeover.probe_done == ("reproduce",)
-    assert "fits this schema" in transport.requests[2]["messages"][-1]["content"]
+@pytest.mark.parametrize("said", [["response_format is not supported"], ["'maxLength' is not permitted"] * 2])
+def test_an_endpoint_without_schemas_is_asked_in_words(take: Callable[..., Takeover], said: list[str]) -> None:
+    """At once, or after it has refused the schema without bounds as well."""
+    transport = Scripted([message("Nothing."), *((400, text) for text in said), message(json.dumps(ANSWER))])
+    assert take(transport, question=QUESTION).probe_done == ("reproduce",)
+    assert "fits this schema" in transport.requests[-1]["messages"][-1]["content"]
+    assert len(transport.requests) == 2 + len(said)
 
 
 def test_an_answer_of_another_form_is_missing_and_not_wrong(take: Callable[..., Takeover]) -> None:

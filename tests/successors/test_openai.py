@@ -19,9 +19,11 @@ from scripted_endpoint import Scripted, client
 from handoff.endpoints import Lost, Prices
 from handoff.errors import EndpointError, InputError
 from handoff.journal import Journal
-from handoff.successors import Briefing, CallingSession, Question
+from handoff.successors import Briefing, CallingSession, Question, asking
+from handoff.successors.asking import MOST_PLANNED
 from handoff.successors.openai import FENCED, MOST_IDLE, NATIVE, OpenAISuccessor, digest_of
 from handoff.takeover import Budget, Takeover, Verdict, run_takeover
+from handoff.tokens import count_tokens
 from handoff.trajectory import Action, Observation
 
 BRIEFING = Briefing(task="Fix the pager.", view="summary", view_text="It was read.", preamble="You take over.")
@@ -359,6 +361,37 @@ def test_without_schemas_the_schema_stands_in_the_question(tmp_path: Path) -> No
     assert (takeover.probe_done, takeover.probe_plan) == ((), ())
     assert "response_format" not in transport.requests[2]
     assert '"additionalProperties"' in transport.requests[2]["messages"][-1]["content"]
+
+
+REFUSALS: list[list[str]] = [
+    [],
+    ["'maxLength' is not permitted"],
+    ["'maxItems' is not supported", "response_format is not supported"],
+]
+"""What an endpoint says to a schema with bounds, and then to one without."""
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+def test_a_schema_loses_its_bounds_where_they_are_refused_and_then_stands_in_words(
+    tmp_path: Path, said: list[str]
+) -> None:
+    transport = Scripted([message("", EDIT), *((400, text) for text in said), BELIEF])
+    assert run(tmp_path, transport, question=QUESTION).probe_done == ("reproduce",)
+    probes = transport.requests[1 : 2 + len(said)]
+    for place, probe in enumerate(probes):
+        bound = probe.get("response_format", {}).get("json_schema", {}).get("schema")
+        assert (bound is None) == (place == 2) == ("fits this schema" in probe["messages"][-1]["content"])
+        assert ("maxItems" in json.dumps(bound)) == (place == 0)
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(1, 1), (300, 3), (2048, 29), (10**6, MOST_PLANNED)])
+def test_a_plan_is_asked_for_that_fits_the_tokens_of_an_answer(tokens: int, steps: int) -> None:
+    """Counted on the longest answer that the schema lets through, laid out as small models do."""
+    plan = asking.schema_of(QUESTION, tokens)["properties"]["plan"]
+    assert plan["maxItems"] == steps and f"at most {steps}:" in asking.words_of(QUESTION, tokens, is_bound=True)
+    text = ("tests of the pager " * 7)[: plan["items"]["properties"]["target"]["maxLength"]]
+    answer = {"done": [i for i, _ in QUESTION.nodes], "plan": [{"kind": "reproduce", "target": text}] * steps}
+    assert steps == 1 or count_tokens(json.dumps(answer, indent=2)) <= tokens
 
 
 @pytest.mark.parametrize(

@@ -52,25 +52,28 @@ def write(journal: Path, transport: Counting, endpoint: Endpoint, view: str, run
         return write_view(view, run, 9, record(), client, opened, seed=3)
 
 
-def endpoint_at(url: str) -> Endpoint:
+def endpoint_at(url: str, tokens: int) -> Endpoint:
     prices = Prices(prompt=1.0, completion=2.0)
-    return Endpoint(base_url=url, model=llama_server.MODEL, max_completion_tokens=200, temperature=0.0, prices=prices)
+    return Endpoint(
+        base_url=url, model=llama_server.MODEL, max_completion_tokens=tokens, temperature=0.0, prices=prices
+    )
 
 
-@pytest.mark.parametrize("view", ["structured", "compact_pre"])
-def test_a_view_is_written_or_refused_with_a_reason_and_paid_once(tmp_path: Path, url: str, view: str) -> None:
-    endpoint = endpoint_at(url)
+@pytest.mark.parametrize(("view", "tokens"), [("structured", 600), ("summary", 300), ("compact_pre", 200)])
+def test_a_view_is_written_and_paid_once(tmp_path: Path, url: str, view: str, tokens: int) -> None:
+    """Bounds in the schema end a model that repeats itself before its tokens do."""
+    endpoint = endpoint_at(url, tokens)
     transport = Counting(endpoint, {})
     written = write(tmp_path, transport, endpoint, view)
     assert written.attempts == transport.sent >= 1 and written.writing_tokens > 0
     assert written.prompt_tokens and written.completion_tokens and written.dollars
+    assert written.text and written.reason == ""
     if view == "compact_pre":
-        assert written.text and written.claims is None
-    elif written.text is None:
-        assert written.reason and written.attempts == 2
+        assert written.claims is None
     else:
         assert written.claims is not None and written.rejected_claims is not None
         assert written.claims - written.rejected_claims >= 1
+        assert written.completion_tokens < tokens * written.attempts
     assert write(tmp_path, transport, endpoint, view) == written
     assert transport.sent == written.attempts
 
@@ -78,7 +81,7 @@ def test_a_view_is_written_or_refused_with_a_reason_and_paid_once(tmp_path: Path
 def test_a_trace_beyond_the_context_is_an_outcome(tmp_path: Path, url: str) -> None:
     long = Step(observations=(Observation(text="Read this. " * 4000),))
     run = Trajectory(format="chat", task="Fix it.", steps=(long,) * 10)
-    endpoint = endpoint_at(url)
+    endpoint = endpoint_at(url, 200)
     written = write(tmp_path, Counting(endpoint, {}), endpoint, "compact_suf", run)
     assert written.text is None and written.reason.startswith("context: ")
     assert written.dollars == 0.0

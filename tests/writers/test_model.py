@@ -25,7 +25,7 @@ from handoff.tokens import count_tokens
 from handoff.trajectory import Action, Observation, Step, Trajectory
 from handoff.views import ALL_VIEWS, render_view
 from handoff.views.written import read_writing, write_view, written_row
-from handoff.writers.claims import LONGEST_SUMMARY
+from handoff.writers.claims import LONGEST_SUMMARY, MOST_CITED, MOST_CLAIMS, MOST_WORDS, Form, bounds_of, lists_of
 from handoff.writers.model import Written
 from tests.writers.records import FAILED, PASSED, record
 
@@ -357,6 +357,43 @@ def test_an_endpoint_without_schemas_is_told_the_schema(tmp_path: Path) -> None:
     for request in transport.requests[1:]:
         assert "response_format" not in request
         assert '"additionalProperties":false' in request["messages"][1]["content"]
+
+
+@pytest.mark.parametrize("said", [["'maxLength' is not permitted"], ["'maxItems' is not permitted", "invalid schema"]])
+def test_an_endpoint_that_takes_no_bounds_is_asked_without_them(tmp_path: Path, said: list[str]) -> None:
+    transport = Scripted([*((400, text) for text in said), GOOD])
+    assert write(tmp_path, transport).claims == 3
+    schemas = [json.dumps(request.get("response_format")) for request in transport.requests]
+    assert ["maxLength" in schema for schema in schemas] == [True, *(False for _ in said)]
+    assert (schemas[-1] == "null") == (len(said) == 2) == ("fits this schema" in asked(transport))
+
+
+@pytest.mark.parametrize("form", ["structured", "summary"])
+@pytest.mark.parametrize("tokens", [600, 900, 1500, 4096, 10**6])
+def test_the_longest_answer_that_the_schema_lets_through_fits_its_tokens(form: Form, tokens: int) -> None:
+    """Of English, laid out as small models do; with fewer tokens one short claim a list is asked for all the same."""
+    bounds = bounds_of(form, tokens)
+    text = ("The last page of the list was lost in the pager. " * 9)[: bounds.characters]
+    steps = list(range(10, 10 + MOST_CITED))
+    answer = {name: [{"text": text, "steps": steps}] * bounds.claims for name in lists_of(form)}
+    assert count_tokens(json.dumps(answer, indent=2)) <= tokens
+    assert bounds.claims <= MOST_CLAIMS[form] and bounds.words <= MOST_WORDS[form]
+    assert bounds_of(form, 0) == (1, 120)
+
+
+def test_a_claim_that_a_bound_cut_off_keeps_its_whole_sentences(tmp_path: Path) -> None:
+    """Half a sentence may say the opposite, so it never stands."""
+    longest = bounds_of("structured", 4096).characters
+    whole = "The rounding was changed in src/pager.py. "
+    cut = (whole + "Nothing was broken by this " * 20)[:longest]
+    half = ("The work on src/pager.py is not " * 20)[:longest]
+    answer = note(
+        in_progress=[claim(cut), claim(half)], risks=[claim(("It may mislead somebody " * 20)[: longest - 1] + ".")]
+    )
+    written = write(tmp_path, Scripted([answer, answer]))
+    assert written.text and (written.claims, written.rejected_claims) == (3, 1)
+    assert f"- {whole.strip()} [step 4]\n" in written.text and "broken" not in written.text
+    assert "is not" not in written.text
 
 
 @pytest.mark.parametrize("view", ["structured", "compact_pre"])
