@@ -18,7 +18,7 @@ from handoff.lake import Lake
 
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "8",
-    "repository_states": "9",
+    "repository_states": "10",
     "environment_facts": "1",
     "quality_signals": "1",
     "injected_handoffs": "6",

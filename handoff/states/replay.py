@@ -158,7 +158,7 @@ class _Draft:
             base_evidence=self._base.evidence,
             status=self._judgement.status,
             category=self._judgement.category,
-            reason=found + states[-1].reason,
+            reason=found + self._judgement.reason,
             commits=tuple(written[state.position][0] for state in states),
             trees=tuple(written[state.position][1] for state in states),
             statuses=tuple(state.status for state in states),

@@ -47,6 +47,7 @@ from handoff.states.proof.verdict import OpaqueStep
 from handoff.states.proof.watching import ABSENT, Fact, Gap, Moment, Watching
 from handoff.states.shell import run_line
 from handoff.states.shell.git_diff import digits_shown
+from handoff.states.typed import UNCLEAR, as_typed
 from handoff.states.unwatched import unwatched
 from handoff.states.versions import is_covered
 from handoff.trajectory import Action, Observation, Step, Trajectory
@@ -131,8 +132,11 @@ class Walk(Watching):
 
     def _act(self, action: Action, observation: Observation) -> None:
         before = settled(self._context, action.arguments)
-        line = shell_line(action, before)
-        operations, self._context = interpret(action, before, observation)
+        typed = as_typed(action, observation)
+        line = None if typed is None else shell_line(typed, before)
+        operations, self._context = interpret(typed or action, before, observation)
+        if typed is None:
+            operations = (Opaque(reason=UNCLEAR),)
         happened = observation.missing != "not_executed" and not did_not_happen(action, observation)
         if line is not None and not happened:
             self._context = before

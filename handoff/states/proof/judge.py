@@ -46,6 +46,7 @@ class Judgement(NamedTuple):
     states: tuple[StepState, ...]
     status: Status
     category: Category
+    reason: str
     is_watched: bool
     """Whether something answers for every program of unknown effect that ran."""
 
@@ -131,8 +132,29 @@ def judge(walk: Walk, result_tree: str | None = None) -> Judgement:
     walk.histories.settle()
     states = tuple(_verdicts(walk, end.has_patch, is_whole))
     status: Status = "divergent" if walk.divergence else states[-1].status
+    reason = states[-1].reason
     _, programs = walk.unseen.open(len(walk.positions) - 1, is_whole=is_whole)
-    return Judgement(states, status, _category(walk, status), is_watched=not any(programs))
+    if status == "partial" and end.has_patch and (scratch := _scratch(walk, states[-1])) and not programs[-1]:
+        status = "verified"
+        reason = (
+            f"the recorded patch is reproduced; it does not speak of {_listed(scratch)}, which git did not track; "
+            f"{len(walk.checked_steps)} texts of files agree, {walk.full_reads} of whole files"
+        )
+    return Judgement(states, status, _category(walk, status), reason, is_watched=not any(programs))
+
+
+def _scratch(walk: Walk, last: StepState) -> list[str]:
+    """Files of which the last state is derived and nothing shows it, if none of them is one that the recorded patch
+    would show: new ones that were removed again, or that the run's own ``git diff`` does not see."""
+    unproven = sorted(walk.histories.unproven(len(walk.positions) - 1)[-1])
+    named = {path for file in patch_files(walk) for path in _paths(file)}
+    is_seen = not _leaves_new_files_out(walk) and not is_picked(walk)
+    if not last.is_derived or any(
+        path in named or walk.files.base(path) is not None or (is_seen and walk.files.get(path) is not None)
+        for path in unproven
+    ):
+        return []
+    return unproven
 
 
 def _is_result(walk: Walk, tree: str) -> bool:
