@@ -137,6 +137,12 @@ class _Draft:
         self.size = sum(len(state[1]) for change in walk.changes for state in change.values() if state is not None)
         """Bytes of changed files that it holds."""
 
+    @property
+    def _starts_elsewhere(self) -> bool:
+        """Whether the recording shows that it did not begin at its base: what else was changed before is not told."""
+        found = self._divergence
+        return found is not None and found.step == 0 and found.category != "edit_misfit"
+
     def chain(self) -> Chain:
         """What is to be written."""
         return Chain(self.trajectory_id, self._base.commit, list(self._changes))
@@ -165,7 +171,7 @@ class _Draft:
             reasons=tuple(found + state.reason for state in states),
             derived=tuple(state.is_derived for state in states),
             divergence=self._divergence,
-            is_derivable=not self._opaque and self._judgement.is_watched,
+            is_derivable=not self._opaque and self._judgement.is_watched and not self._starts_elsewhere,
             opaque=self._opaque,
             recoveries=self._recoveries,
             checkpoints=len(self._checked),

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 _MENDED = re.compile(
     r"\b[Ff]ixed [1-9]\d{0,6} (?:files?|errors?)\b|\b[1-9]\d{0,6} files? (?:re)?formatted\b|^reformatted \S|"
-    r"\bFormatted [1-9]\d{0,6} files?\b|files were modified by this hook|\([1-9]\d{0,6} fixed\b",
+    r"\bFormatted [1-9]\d{0,6} files?\b|files were modified by this hook|\([1-9]\d{0,6} fixed\b"
+    r"|Applying modifications from tasks",
     re.M,
 )
-"""What formatters and hooks print when they have changed files."""
+"""What formatters and hooks print when they have changed files, or (lint-staged) may have."""
 _NAMED = re.compile(r"^reformatted (\S{1,300})$", re.M)
 _MEANWHILE = re.compile(
     r"\bNote: (/[^\n\"<>]{1,400}?) was modified,? (?:either )?by the user or by a linter"

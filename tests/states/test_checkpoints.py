@@ -74,6 +74,18 @@ def test_a_text_that_differs_is_a_contradiction_with_a_hunk(seen: Shown) -> None
 
 @pytest.mark.parametrize(
     "text",
+    [
+        "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead.",
+        "File unchanged since last read. The content from the earlier result is still current.\n",
+        "The file has not changed since the last read.",
+    ],
+)
+def test_a_tool_that_says_that_it_showed_a_file_before_shows_none(text: str) -> None:
+    assert shown([Read(path="a", is_alone=True, form="numbered")], text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
     ["one\n... [12 lines truncated] ...\nfour\n", "one\n<response clipped>\n", "one\n[Output truncated]\nfour\n"],
 )
 def test_clipped_output_proves_nothing(text: str) -> None:

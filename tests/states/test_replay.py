@@ -74,6 +74,7 @@ def test_a_read_that_shows_something_else_is_a_divergence_even_if_the_end_matche
     done = replay(recording(*steps, base=base, patch=patch), "t_4", repository)
     assert done.status == "divergent" and done.divergence is not None and done.divergence.path == "README.md"
     assert done.divergence.step == 0
+    assert not done.is_derivable  # it began amid changes that nobody recorded
 
 
 def test_an_opaque_step_makes_the_state_partial_from_there(repository: Repository, base: str) -> None:

@@ -127,6 +127,10 @@ def test_lines_that_two_shells_read_differently_are_not_known(repository: Reposi
         ("make check", "1 file reformatted, 3 files left unchanged."),
         ("pnpm check", "Checked 9 files in 3ms. Fixed 2 files."),
         ("git commit -m x", "black....Failed\n- files were modified by this hook"),
+        (
+            "git commit -m x",
+            "[STARTED] prettier --write\n[STARTED] Applying modifications from tasks...\n[main 1a2b3c4] x",
+        ),
         ("git merge topic", ""),
         ("git checkout main", ""),
         ("rm -rf $WHERE", ""),

@@ -26,6 +26,10 @@ _WINDOW = re.compile(r"^\[File: (.+) \((\d+) lines total\)\]$", re.MULTILINE)
 _WINDOW_LINE = re.compile(r"(\d+):(.*)")
 _EDITOR = re.compile(r"result of running `cat -n` on (a snippet of )?(\S+?):?\s*$", re.MULTILINE)
 _NUMBERED_LINE = re.compile(r" *(\d+)[\t→](.*)")
+_UNCHANGED = re.compile(
+    r"[^\n]{0,40}\bfile (?:is unchanged|unchanged|has not changed) since (?:your |the )?last read\b", re.IGNORECASE
+)
+"""What a tool says in place of a text that it has shown before."""
 _REMINDER = re.compile(r"\n*<system-reminder>.*\Z", re.DOTALL)
 _HIT = re.compile(r"(?:([^\s:][^:\n]{0,300}):)?(\d{1,7}):(.*)")
 _STRANGE_ENDS = ("\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
@@ -93,7 +97,7 @@ def _alone(read: Read, text: str) -> list[Shown]:
     """An observation that is one file's text and nothing else."""
     if read.form == "numbered":
         text = _REMINDER.sub("", text)
-    if _CLIPPED.search(text):
+    if _CLIPPED.search(text) or _UNCHANGED.match(text) is not None:
         return []
     first = read.first or 1
     if read.form == "numbered":

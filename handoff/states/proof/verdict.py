@@ -108,8 +108,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """``StepState.is_derived`` of each."""
     divergence: Divergence | None = None
     is_derivable: bool = False
-    """Whether the effect of every step follows from the recording: none is opaque, and a look at the whole tree answers
-    for every program of unknown effect."""
+    """Whether the effect of every step follows from the recording: none is opaque, a look at the whole tree answers for
+    every program of unknown effect, and nothing shows that the run began elsewhere than at its base."""
     opaque: tuple[OpaqueStep, ...] = ()
     """Steps whose effect no text tells, in order."""
     recoveries: tuple[Recovery, ...] = ()
