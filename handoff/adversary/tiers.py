@@ -19,13 +19,21 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     view: str
     disturbances: tuple[tuple[str, float], ...]
     """(kind, severity), in the order in which they are applied."""
+    at_least: int | None = None
+    """So many of the disturbances have to fit a point; ``None``: all of them."""
 
 
 TIERS: tuple[Tier, ...] = (
     Tier(name="easy", labels=("milestone",), view="structured", disturbances=()),
     Tier(name="medium", labels=("intermediate",), view="summary", disturbances=(("lost_notes", 0.3),)),
     Tier(name="hard", labels=("error",), view="repo", disturbances=(("reverted_edit", 0.5),)),
-    Tier(name="extreme", labels=(), view="repo", disturbances=(("reverted_edit", 1.0), ("vague_intent", 0.6))),
+    Tier(
+        name="extreme",
+        labels=(),
+        view="repo",
+        disturbances=(("reverted_edit", 1.0), ("half_alternatives", 0.8), ("vague_intent", 0.6)),
+        at_least=2,
+    ),
 )
 """From easy to extreme."""
 
@@ -75,7 +83,9 @@ def worst_of(
 
 
 def proxy_difficulty(point: Mapping[str, Any]) -> float:
-    """A guess at how hard a point is, never a measurement: the share of subtasks not done, one more after an error."""
-    nodes = point["nodes"] or ()
-    undone = sum(not node["done"] for node in nodes) / len(nodes) if nodes else 0.0
-    return undone + ("error" in point["labels"])
+    """A guess at how hard a point is, never a measurement: the share of the recorded run that is behind it [ours].
+
+    The more was done, the more has to be found out again, while the least is left to set it against.
+    """
+    done: float = point["h"] / max(1, point["n_steps"])
+    return done

@@ -31,19 +31,21 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """``searched``, ``measured`` or ``proxy``: how its point is known to be the worst; ``None``: it was drawn."""
 
 
-def disturb(scene: Scene, kinds: Iterable[tuple[str, float]], seed: int) -> tuple[tuple[Recipe, ...], Scene] | None:
+def disturb(
+    scene: Scene, kinds: Sequence[tuple[str, float]], seed: int, at_least: int | None = None
+) -> tuple[tuple[Recipe, ...], Scene] | None:
     """Plan and apply several (kind, severity) one after the other, each on what the last one left.
 
-    ``None`` when one of them finds nothing to disturb: half a tier is no tier.
+    One that finds nothing to disturb is passed over; ``None`` when fewer than ``at_least`` fit, or, where no number is
+    given, not all of them: half a tier is no tier.
     """
     recipes: list[Recipe] = []
     for kind, severity in kinds:
         recipe = disturbance(kind).plan(scene, severity, seed)
-        if recipe is None:
-            return None
-        recipes.append(recipe)
-        scene = disturbance(kind).apply(scene, recipe)
-    return tuple(recipes), scene
+        if recipe is not None:
+            recipes.append(recipe)
+            scene = disturbance(kind).apply(scene, recipe)
+    return None if len(recipes) < (len(kinds) if at_least is None else at_least) else (tuple(recipes), scene)
 
 
 def make_variant(point_id: str, tier: Tier, scene: Scene, seed: int) -> Variant | None:
@@ -53,14 +55,20 @@ def make_variant(point_id: str, tier: Tier, scene: Scene, seed: int) -> Variant 
     """
     if scene.view != tier.view:
         raise InputError(f"tier {tier.name} is made under the {tier.view} view, not under {scene.view}")
-    return vary(point_id, scene, tier.disturbances, seed, tier.name)
+    return vary(point_id, scene, tier.disturbances, seed, tier.name, tier.at_least)
 
 
 def vary(
-    point_id: str, scene: Scene, kinds: Iterable[tuple[str, float]], seed: int, tier: str | None = None
+    point_id: str,
+    scene: Scene,
+    kinds: Sequence[tuple[str, float]],
+    seed: int,
+    tier: str | None = None,
+    at_least: int | None = None,
 ) -> Variant | None:
-    """A point disturbed by several (kind, severity) in order; ``None`` when one of them does not fit this scene."""
-    disturbed = disturb(scene, kinds, seed)
+    """A point disturbed by several (kind, severity) in order; ``None`` when too few of them fit this scene
+    (``disturb``)."""
+    disturbed = disturb(scene, kinds, seed, at_least)
     if disturbed is None:
         return None
     recipes, after = disturbed

@@ -24,7 +24,7 @@ CODE_VERSIONS: dict[str, str] = {
     "injected_handoffs": "6",
     "view_renderings": "3",
     "worst_points": "1",
-    "adversarial_variants": "3",
+    "adversarial_variants": "4",
     "takeover_runs": "4",
     "diagnostics": "1",
     "robustness": "1",

@@ -11,7 +11,7 @@ from handoff.errors import InputError
 def point(h: int, labels=("error",), state_class="needs_completion", tree="t", trajectory="t_1", done=False):
     return {
         "point_id": f"p_{trajectory}_{h}", "trajectory_id": trajectory, "h": h, "labels": list(labels), "tree": tree,
-        "state_class": state_class, "nodes": [{"node": "edit:a.py", "done": done}],
+        "state_class": state_class, "nodes": [{"node": "edit:a.py", "done": done}], "n_steps": 9,
     }  # fmt: skip
 
 
@@ -20,7 +20,7 @@ def test_the_four_tiers_are_those_of_the_science_page():
         ("easy", ("milestone",), "structured", []),
         ("medium", ("intermediate",), "summary", ["lost_notes"]),
         ("hard", ("error",), "repo", ["reverted_edit"]),
-        ("extreme", (), "repo", ["reverted_edit", "vague_intent"]),
+        ("extreme", (), "repo", ["reverted_edit", "half_alternatives", "vague_intent"]),
     ]
 
 
