@@ -395,13 +395,14 @@ SCHEMAS: dict[str, pa.Schema] = {
         surrogate=pa.float64(),
         surrogate_kind=pa.string(),
         is_worst=pa.bool_(),
-        is_near_worst=pa.bool_(),  # cannot be told from the worst
+        is_near_worst=pa.bool_(),  # cannot be told from the worst; null: run too seldom to say
         confirmed_cost=pa.float64(),  # by fresh runs; of the worst alone
         confirmed_low=pa.float64(),
         confirmed_high=pa.float64(),
         search_runs=pa.int32(),  # takeovers that chose, of the whole search
         uniform_runs=pa.int32(),  # what running every step as often as the worst would have taken
         unsolvable=pa.list_(pa.int32()),  # steps of this run that the successor did not solve with the whole trace
+        unjudged=pa.list_(pa.int32()),  # steps of which that is not known: not all takeovers there could be judged
     ),
     # One run's measure. Partition: round, shard.
     "diagnostics": _schema(

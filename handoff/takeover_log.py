@@ -67,13 +67,17 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     transcript: tuple[Step, ...]
     note: str
     """What could not be had or went otherwise than planned, in words; empty when nothing."""
+    first_logprob: float | None = None
+    """Mean log-probability of a token of the first reply, in nats, where it was asked for and told."""
     is_lost: bool = False
     """It ended because nobody answered. Nothing is known of how it would have gone on; asked for again, it does."""
 
     def columns(self) -> dict[str, object]:
         """The columns of ``takeover_runs`` that this run fills, as plain values."""
         own = {
-            name: getattr(self, name) for name in self.__struct_fields__ if name not in ("successor_name", "is_lost")
+            name: getattr(self, name)
+            for name in self.__struct_fields__
+            if name not in ("successor_name", "first_logprob", "is_lost")
         }
         own["transcript"] = canonical_json(self.transcript).decode()
         for name in ("probe_done", "probe_plan"):

@@ -5,7 +5,7 @@ Text of models and of commands is hostile, and is made safe (``terminal.py``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -15,7 +15,7 @@ from handoff.terminal import line, out, print_pairs, table
 from handoff.views.written import read_writing
 
 if TYPE_CHECKING:
-    from handoff.adversary.search import Confirmation
+    from handoff.adversary.search import Confirmation, Visited
     from handoff.stages.worst_points import WorstPoint
 
 
@@ -58,27 +58,51 @@ def print_takeover(row: Mapping[str, Any]) -> None:
 def print_worst_point(worst: WorstPoint) -> None:
     """One search: the cost curve as a table, and the worst step with what confirms it."""
     found = worst.found
-    listed = table("step", "runs", "mean excess cost", "95 %", "guess", "", title="from the first step to the last")
-    for own in found.visited:
-        mark = "[red]worst[/red]" if own.point_id == found.worst else "near" if own.is_near_worst else ""
-        limits = "" if own.low is None or own.high is None else f"{own.low:.2f} … {own.high:.2f}"
-        guess = "" if own.surrogate is None else f"{own.surrogate:.2f}"
-        cost = "no value" if own.mean is None else f"{own.mean:.2f}"
-        listed.add_row(str(own.h), str(len(own.costs)), cost, limits, guess, mark)
-    out.print(listed)
+    if found.visited:
+        listed = table("step", "runs", "mean excess cost", "95 %", "guess", "", title="from the first step to the last")
+        for own in found.visited:
+            limits = "" if own.low is None or own.high is None else f"{own.low:.2f} … {own.high:.2f}"
+            guess = "" if own.surrogate is None else f"{own.surrogate:.2f}"
+            cost = "no value" if own.mean is None else f"{own.mean:.2f}"
+            listed.add_row(str(own.h), str(len(own.costs)), cost, limits, guess, _mark(own, found.worst))
+        out.print(listed)
     winner = next((own for own in found.visited if own.point_id == found.worst), None)
     again = found.confirmation
     pairs = [
         ("run", f"{worst.trajectory_id}, {worst.n_steps} steps"),
         ("successor, view", f"{worst.arm}, {worst.view}"),
-        ("worst step", "none" if winner is None else f"{winner.h} ({winner.point_id})"),
+        ("worst step", _worst_step(worst, None if winner is None else f"{winner.h} ({winner.point_id})")),
         ("confirmed by fresh runs", "no" if again is None else _confirmed(again, len(found.confirmed))),
         ("takeovers", f"{found.runs} chose; running every step as often as the worst takes {found.uniform_runs}"),
         ("solvable", f"{worst.trials} takeovers with the whole trace"),
+        ("guess", f"proxy: {worst.surrogate}" + (f" ({worst.surrogate_note})" if worst.surrogate_note else "")),
     ]
+    seldom = [own.h for own in found.visited if own.is_near_worst is None and own.costs]
+    if seldom:
+        pairs.append(("marked ?", "run too seldom to say whether they are as bad"))
     if worst.unsolvable:
-        pairs.append(("no candidates", f"never solved so: steps {', '.join(map(str, worst.unsolvable))}"))
+        pairs.append(("no candidates", f"never solved so: {_steps(worst.unsolvable)}"))
+    if worst.unjudged:
+        pairs.append(("not known", f"not all takeovers there could be judged: {_steps(worst.unjudged)}"))
     print_pairs("", pairs)
+
+
+def _mark(own: Visited, worst: str | None) -> str:
+    if own.point_id == worst:
+        return "[red]worst[/red]"
+    return {True: "near", False: "", None: "?" if own.costs else ""}[own.is_near_worst]
+
+
+def _worst_step(worst: WorstPoint, found: str | None) -> str:
+    if found is not None:
+        return found
+    if not worst.found.visited:
+        return f"none: {worst.arm} solves the task from no step, even with the whole trace, so nothing was searched"
+    return "none: no takeover has a cost"
+
+
+def _steps(steps: Sequence[int]) -> str:
+    return f"step{'s' * (len(steps) > 1)} {', '.join(map(str, steps))}"
 
 
 def _confirmed(again: Confirmation, n: int) -> str:

@@ -6,7 +6,7 @@ how hard a point is) counts as a quarter of a run whose cost it foretells: it mo
 is soon outvoted. A candidate is never left out for its surrogate's sake.
 
 What is asked for is a run's number at a point, so that a search that was cut off asks for the same runs again and finds
-them in the journal.
+them in the journal. Which other points may be as bad is in ``near.py``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import msgspec
 import numpy as np
 import scipy.stats
 
+from handoff.adversary.near import LEVEL, Estimate, estimates, shared_spread
 from handoff.errors import InputError
 
 PRIOR_RUNS = 0.25
-"""What a surrogate counts for, in runs. More does harm where it foretells nothing (``bench/worst_point.py``)."""
+"""What a surrogate counts for at most, in runs; less where single runs vary less than points do. More does harm where
+it foretells nothing (``bench/worst_point.py``)."""
 KEPT = (0.65, 0.5)
 """Of the candidates after each round. The first errs less often, where the budget allows its rounds half again over."""
 CONFIRMING_RUNS = 10
 """Fresh runs of the winner, which had no part in choosing it."""
-LEVEL = 0.95
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +61,12 @@ class Visited(msgspec.Struct, frozen=True, kw_only=True):
     """Of the runs that chose, in order; those without a value left out."""
     mean: float | None
     low: float | None
-    """95 % interval of the mean, with the noise that all candidates share; ``None`` where it cannot be told."""
+    """95 % interval of the mean, with noise of its own and of all candidates; ``None`` where it cannot be told."""
     high: float | None
     rounds: int
     """Times it was among those that were kept."""
-    is_near_worst: bool
-    """Its cost cannot be told from the winner's."""
+    is_near_worst: bool | None
+    """Its cost cannot be told from the winner's; ``None``: it was run too seldom to say (``near.py``)."""
 
 
 class Confirmation(NamedTuple):
@@ -134,29 +135,29 @@ def find_worst(
                 costs[i].append(cost)
         spent += len(wanted)
         if number + 1 < len(sizes):
-            estimates = _estimates(points, costs)
-            alive.sort(key=lambda i: (-estimates[i], points[i].h, points[i].point_id))
+            scores = _scores(points, costs)
+            alive.sort(key=lambda i: (-scores[i], points[i].h, points[i].point_id))
             alive = sorted(alive[: sizes[number + 1]])
             for i in alive:
                 lived[i] += 1
-    estimates = _estimates(points, costs)
+    scores = _scores(points, costs)
     known = [i for i in alive if costs[i]]
-    worst = min(known, key=lambda i: (-estimates[i], points[i].h, points[i].point_id)) if known else None
+    worst = min(known, key=lambda i: (-scores[i], points[i].h, points[i].point_id)) if known else None
     fresh: list[float] = []
     if worst is not None and confirming:
         again = [Run(points[worst].point_id, asked[worst] + n) for n in range(confirming)]
         fresh = [cost for cost in measure(again) if cost is not None]
-    noise, dof = _noise(costs)
+    spread = shared_spread([*costs, fresh])
     return Found(
         worst=None if worst is None else points[worst].point_id,
         visited=tuple(
-            _visited(point, own, rounds, None if worst is None else costs[worst], noise, dof)
-            for point, own, rounds in zip(points, costs, lived, strict=True)
+            _visited(point, own, rounds, estimate)
+            for point, own, rounds, estimate in zip(points, costs, lived, estimates(costs, worst, fresh), strict=True)
         ),
         runs=spent,
         uniform_runs=0 if worst is None else asked[worst] * len(points),
         confirmed=tuple(fresh),
-        noise=noise,
+        noise=None if spread is None else spread.deviation,
     )
 
 
@@ -171,19 +172,21 @@ def _sizes(candidates: int, budget: int) -> list[int]:
     return sizes
 
 
-def _estimates(points: Sequence[Candidate], costs: Sequence[Sequence[float]]) -> list[float]:
-    """Mean cost of each point, its surrogate counted as ``PRIOR_RUNS`` runs; −∞ where nothing is known."""
+def _scores(points: Sequence[Candidate], costs: Sequence[Sequence[float]]) -> list[float]:
+    """Mean cost of each point, its surrogate counted as up to ``PRIOR_RUNS`` runs; −∞ where nothing is known."""
     means = [sum(own) / len(own) for own in costs if own]
     if not means:
         return [-math.inf] * len(points)
     middle, spread = float(np.mean(means)), float(np.std(means))
-    scores = _standardised([point.surrogate for point in points])
-    estimates = []
-    for own, score in zip(costs, scores, strict=True):
-        prior = 0.0 if score is None else PRIOR_RUNS
+    standard = _standardised([point.surrogate for point in points])
+    noise = shared_spread(costs)
+    weight = PRIOR_RUNS * (1.0 if noise is None or not spread else min(1.0, (noise.deviation / spread) ** 2))
+    found = []
+    for own, score in zip(costs, standard, strict=True):
+        prior = 0.0 if score is None else weight
         foretold = middle + (score or 0.0) * spread / math.sqrt(2)
-        estimates.append((sum(own) + prior * foretold) / (len(own) + prior) if own else -math.inf)
-    return estimates
+        found.append((sum(own) + prior * foretold) / (len(own) + prior) if own else -math.inf)
+    return found
 
 
 def _standardised(values: Sequence[float | None]) -> list[float | None]:
@@ -196,36 +199,15 @@ def _standardised(values: Sequence[float | None]) -> list[float | None]:
     return [None if v is None or not math.isfinite(v) else (v - middle) / spread for v in values]
 
 
-def _noise(costs: Sequence[Sequence[float]]) -> tuple[float | None, int]:
-    """(standard deviation of one run, degrees of freedom), pooled over all points that were run twice or more."""
-    dof = sum(len(own) - 1 for own in costs if own)
-    if not dof:
-        return None, 0
-    squares = sum(float(np.var(own)) * len(own) for own in costs if len(own) > 1)
-    return math.sqrt(squares / dof), dof
-
-
-def _visited(
-    point: Candidate, own: Sequence[float], rounds: int, winner: Sequence[float] | None, noise: float | None, dof: int
-) -> Visited:
-    mean = sum(own) / len(own) if own else None
-    low = high = None
-    is_near = False
-    if mean is not None and noise is not None:
-        quantile = float(scipy.stats.t.ppf(0.5 + LEVEL / 2, dof))
-        half = quantile * noise / math.sqrt(len(own))
-        low, high = mean - half, mean + half
-        if winner:
-            apart = quantile * noise * math.sqrt(1 / len(own) + 1 / len(winner))
-            is_near = own is winner or sum(winner) / len(winner) - mean <= apart
+def _visited(point: Candidate, own: Sequence[float], rounds: int, estimate: Estimate) -> Visited:
     return Visited(
         point_id=point.point_id,
         h=point.h,
         surrogate=point.surrogate,
         costs=tuple(own),
-        mean=mean,
-        low=low,
-        high=high,
+        mean=estimate.mean,
+        low=estimate.low,
+        high=estimate.high,
         rounds=rounds,
-        is_near_worst=is_near,
+        is_near_worst=estimate.is_near,
     )

@@ -1,7 +1,9 @@
-"""Guesses at how hard a point is, made without running anything (``docs/science.md §10``). All are labelled proxies.
+"""Guesses at how hard a point is (``docs/science.md §10``). All are labelled proxies.
 
-They look at steps ≤ h and states ≤ h alone. Where a successor tells how uncertain it is, its own entropy is the better
-guess; that one comes from whoever runs it.
+Two are taken together, each by its ranks. One is what the successor's takeover with the whole trace cost, which a
+search needs anyway to know that the point is solvable. The other is how uncertain the successor is of its first reply
+there, where it tells; else the mean rank of named heuristics, which look at steps ≤ h and states ≤ h alone. What each
+foretells in the embedded world is measured by ``bench/worst_point.py``.
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ from handoff.trajectory import Step, Trajectory, prefix
 
 HEURISTICS = ("unvalidated_edits", "open_failure", "reads_not_in_diff", "unrecoverable_bytes")
 """Names of the guesses."""
+TRIAL = "cost with the whole trace"
+"""Excess cost (§9) of one takeover under the richest view."""
+ENTROPY = "policy entropy"
+"""Of the distribution that the first move is drawn from, in nats, under the richest view."""
+LOGPROB = "log-probability"
+"""Negated mean log-probability of a token of the first reply, in nats, under the richest view."""
 COMBINED = "heuristics"
-"""Their mean rank."""
-ENTROPY = "entropy"
-"""Of the successor's first reply at h."""
+"""Mean rank of ``HEURISTICS``."""
 
 
 def heuristics(trajectory: Trajectory, h: int, evidence: Evidence, diff: str | None) -> dict[str, float]:
@@ -47,14 +53,28 @@ def _lines(step: Step) -> list[str]:
 
 
 def combined(guesses: Sequence[Mapping[str, float]]) -> list[float]:
-    """The mean rank of each point over ``HEURISTICS``, 0 (easiest) to 1; equals share their mean rank."""
-    if len(guesses) < 2:
-        return [0.0] * len(guesses)
-    ranks = [_ranks([guess[name] for guess in guesses]) for name in HEURISTICS]
-    return [sum(own) / len(own) for own in zip(*ranks, strict=True)]
+    """The mean rank of each point over ``HEURISTICS``, 0 (easiest) to 1."""
+    return [rank or 0.0 for rank in mean_ranks([[guess[name] for guess in guesses] for name in HEURISTICS])]
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
-    below = [sum(other < value for other in values) for value in values]
-    equal = [sum(other == value for other in values) - 1 for value in values]
-    return [(low + same / 2) / (len(values) - 1) for low, same in zip(below, equal, strict=True)]
+def mean_ranks(guesses: Sequence[Sequence[float | None]]) -> list[float | None]:
+    """The mean rank of each point over several guesses, 0 (easiest) to 1; equals share their mean rank.
+
+    A guess that has no value at a point is left out there; ``None``: none has one.
+    """
+    ranked = [_ranks(guess) for guess in guesses]
+    return [
+        sum(known) / len(known) if (known := [rank for rank in own if rank is not None]) else None
+        for own in zip(*ranked, strict=True)
+    ]
+
+
+def _ranks(values: Sequence[float | None]) -> list[float | None]:
+    known = [value for value in values if value is not None]
+    last = max(1, len(known) - 1)
+    return [
+        None
+        if value is None
+        else (sum(other < value for other in known) + (sum(other == value for other in known) - 1) / 2) / last
+        for value in values
+    ]

@@ -93,12 +93,22 @@ class Policy:
             for move in (Move("diff"), Move("test_all"), Move("read", FEATURE_MAP)):
                 if move not in mind.moves:
                     return move, ""
+        moves, chances = self._distribution(mind)
+        at = bisect.bisect_right(np.cumsum(chances).tolist(), rng.random())
+        return moves[min(at, len(moves) - 1)], ""
+
+    def entropy(self, mind: Mind) -> float:
+        """Of the distribution that the next move is drawn from, in nats. Behind a forced opening that of the weights,
+        which the opening overrules."""
+        _, chances = self._distribution(mind)
+        return float(-np.sum(chances * np.log(np.maximum(chances, 1e-300))))
+
+    def _distribution(self, mind: Mind) -> tuple[list[Move], Matrix]:
+        """Moves that may be made, and the chance of each."""
         worth = edits(mind, self._prior)
         moves = [move for move in candidates(mind, worth) if move.kind in self._saved.kinds] or [Move("submit")]
         raw = network.scores(self._choose, features.features(mind, moves, worth, self._prior))[:, 0]
-        chances = network.softmax(raw / TEMPERATURE)
-        at = bisect.bisect_right(np.cumsum(chances).tolist(), rng.random())
-        return moves[min(at, len(moves) - 1)], ""
+        return moves, network.softmax(raw / TEMPERATURE)
 
     def judge(self, mind: Mind, paths: tuple[str, ...]) -> tuple[str, ...]:
         """The most likely belief about each file."""

@@ -23,7 +23,7 @@ CODE_VERSIONS: dict[str, str] = {
     "quality_signals": "1",
     "injected_handoffs": "6",
     "view_renderings": "3",
-    "worst_points": "1",
+    "worst_points": "2",
     "adversarial_variants": "4",
     "takeover_runs": "4",
     "diagnostics": "1",

@@ -32,8 +32,8 @@ from handoff.stages.adversary import checked_rows, scene_of
 from handoff.stages.choosing import choose_points
 from handoff.stages.handoffs import Handoffs, find_point
 from handoff.stages.judges import Judges
+from handoff.stages.search_ground import policies_of
 from handoff.stages.takeovers import Job, Start, make_job, run_jobs
-from handoff.stages.worst_points import policies_of
 from handoff.takeover import read_transcript
 from handoff.views import parse_view
 

@@ -437,7 +437,10 @@ _VERDICT = ("solved", "tests_passed", "tests_total", "destroyed_fixes")
 
 
 def run_at(place: Place, job: Job, successor: Successor | ActingSuccessor) -> dict[str, Any]:
-    """The row of a job: its takeover, in ``place``, and what the judge there says of it."""
+    """The row of a job: its takeover, in ``place``, and what the judge there says of it.
+
+    Beside the table's columns it has ``first_logprob``, which only a search reads.
+    """
     takeover = run_takeover(
         takeover_id=job.takeover_id,
         briefing=job.briefing,
@@ -451,4 +454,5 @@ def run_at(place: Place, job: Job, successor: Successor | ActingSuccessor) -> di
         note_tokens=job.note_tokens,
     )
     judged = dict.fromkeys(_VERDICT) if takeover.is_lost else place.judged(takeover)
-    return {**takeover.columns(), **msgspec.structs.asdict(job.start), **judged}
+    first = {"first_logprob": takeover.first_logprob}
+    return {**takeover.columns(), **first, **msgspec.structs.asdict(job.start), **judged}

@@ -7,32 +7,23 @@ search that was cut off goes on where it was, and one that is asked for again ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import pyarrow.compute as pc
 
-from handoff.adversary.search import Candidate, Found, Run, find_worst
-from handoff.adversary.surrogates import COMBINED, combined, heuristics
-from handoff.diagnosis.cost import Cap, excess_cost
-from handoff.errors import InputError, StateError
-from handoff.evidence import gather_evidence
+from handoff.adversary.search import Candidate, Found, find_worst
+from handoff.errors import InputError
 from handoff.identity import identify
 from handoff.kata.pool import Progress
 from handoff.lake import Written
-from handoff.points import Point, find_handoff_points
-from handoff.project import TAKEN_NAMES, Project
+from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.handoffs import Handoffs
-from handoff.stages.named import described
-from handoff.stages.takeovers import LEARNED, Job, Start, make_job, run_jobs
-from handoff.views import RULES, parse_view, view_row
-
-RICHEST = "trace"
-"""The view under which a candidate has to be solvable."""
-ATTEMPTS = 3
-"""Runs under it, of which one has to solve the task."""
+from handoff.stages.search_ground import Ground
+from handoff.stages.takeovers import LEARNED
+from handoff.views import parse_view
 
 
 class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +38,12 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
     found: Found
     surrogate: str
     """The guess that came in as a prior."""
+    surrogate_note: str
+    """What could not be had of it, in words; empty when nothing."""
     unsolvable: tuple[int, ...]
     """h of steps that the successor did not solve under the richest view: no candidates."""
+    unjudged: tuple[int, ...]
+    """h of steps of which that is not known, since not all takeovers there could be judged: no candidates either."""
     trials: int
     """Takeovers that it took to know that."""
 
@@ -77,6 +72,7 @@ class WorstPoint(msgspec.Struct, frozen=True, kw_only=True):
                 "search_runs": self.found.runs,
                 "uniform_runs": self.found.uniform_runs,
                 "unsolvable": list(self.unsolvable),
+                "unjudged": list(self.unjudged),
             }
             for own in self.found.visited
         ]
@@ -188,7 +184,7 @@ def find_worst_point(
     view = parse_view(view).name
     shard, whole = _run_of(project, trajectory_id)
     with Handoffs(project, shard) as handoffs:
-        ground = _Ground(project, handoffs, shard, whole, arm, view, round, progress)
+        ground = Ground(project, handoffs, shard, whole, arm, round, progress)
         points = {h: row for h, row in ground.points().items() if among is None or row["point_id"] in among}
         if not points:
             raise InputError(
@@ -198,20 +194,17 @@ def find_worst_point(
             raise InputError(
                 f"{len(points)} steps may be the worst; the budget is {budget} and has to be {len(points)} or more"
             )
-        solvable, trials = ground.solvable(points)
-        candidates = [points[h] for h in sorted(solvable)]
-        guesses = combined([ground.guess(row) for row in candidates])
-        found = (
-            find_worst(
-                [
-                    Candidate(point_id=row["point_id"], h=row["h"], surrogate=guess)
-                    for row, guess in zip(candidates, guesses, strict=True)
-                ],
-                lambda runs: ground.costs(runs, view),
-                budget,
-            )
-            if candidates
-            else find_worst([], lambda runs: [], budget)
+        ground.require_view(points, view)
+        tried = ground.solvable(points)
+        candidates = [points[h] for h in tried.solved]
+        guesses = ground.guesses(candidates, tried.first)
+        found = find_worst(
+            [
+                Candidate(point_id=row["point_id"], h=row["h"], surrogate=guess)
+                for row, guess in zip(candidates, guesses.values, strict=True)
+            ],
+            lambda runs: ground.costs(runs, view),
+            budget,
         )
         return WorstPoint(
             trajectory_id=whole,
@@ -221,9 +214,11 @@ def find_worst_point(
             view=view,
             budget=budget,
             found=found,
-            surrogate=COMBINED,
-            unsolvable=tuple(sorted(points.keys() - solvable)),
-            trials=trials,
+            surrogate=guesses.kind,
+            surrogate_note=guesses.note,
+            unsolvable=tried.unsolved,
+            unjudged=tried.unjudged,
+            trials=tried.trials,
         )
 
 
@@ -240,126 +235,3 @@ def _run_of(project: Project, trajectory_id: str) -> tuple[str, str]:
         )
         raise InputError(f"{len(ids)} runs begin with {trajectory_id!r}; {remedy}")
     return found[0]["shard"], ids[0]
-
-
-class _Ground:
-    """One run, and how takeovers at its steps are made."""
-
-    def __init__(
-        self,
-        project: Project,
-        handoffs: Handoffs,
-        shard: str,
-        trajectory_id: str,
-        arm: str,
-        view: str,
-        round: str | None,
-        progress: Progress | None,
-    ) -> None:
-        self._project = project
-        self._handoffs = handoffs
-        self._shard = shard
-        self._id = trajectory_id
-        self._arm = arm
-        self._policies = policies_of(project, arm, round)
-        self._progress = progress
-        self.trajectory = handoffs.trajectory({"trajectory_id": trajectory_id})
-        self._rows: dict[str, Mapping[str, Any]] = {}
-
-    def points(self) -> dict[int, Mapping[str, Any]]:
-        """Rows as of ``injected_handoffs``, by h: every step that has a known state."""
-        states = self._handoffs.states
-        reader = states.of(self._id, self.trajectory.repo)
-        place = states.place(self._id)
-        if reader is None or not place:
-            return {}
-        found: dict[int, Mapping[str, Any]] = {}
-        for point in find_handoff_points(self.trajectory, self._id, reader, labels=(), every_k=1):
-            if point.tree is not None and point.state_is_derived:
-                row = self._row(point, place)
-                found[point.h] = self._rows[row["point_id"]] = row
-        return found
-
-    def _row(self, point: Point, place: Mapping[str, Any]) -> dict[str, Any]:
-        return {**point.row(), **place, "shard": self._shard}
-
-    def guess(self, row: Mapping[str, Any]) -> Mapping[str, float]:
-        """The heuristics at one step."""
-        reader = self._handoffs.reader(row)
-        try:
-            diff = None if reader is None else reader.diff(row["h"])
-        except StateError:
-            diff = None
-        return heuristics(self.trajectory, row["h"], gather_evidence(self.trajectory, row["h"], reader), diff)
-
-    def solvable(self, points: Mapping[int, Mapping[str, Any]]) -> tuple[set[int], int]:
-        """(steps that one of ``ATTEMPTS`` takeovers under the richest view solves, takeovers that it took).
-
-        ``InputError`` when of no step it is known, since nobody could judge.
-        """
-        solved: set[int] = set()
-        trials = 0
-        is_judged = False
-        rows: list[dict[str, Any]] = []
-        for number in range(ATTEMPTS):
-            left = [h for h in sorted(points) if h not in solved]
-            rows = self._run([(points[h], RICHEST, number) for h in left])
-            trials += len(rows)
-            solved |= {h for h, row in zip(left, rows, strict=True) if row["solved"]}
-            is_judged = is_judged or any(row["solved"] is not None for row in rows)
-        if not is_judged:
-            raise InputError(f"whether {self._arm!r} solves the task cannot be told: {rows[0]['note']}")
-        return solved, trials
-
-    def costs(self, runs: Sequence[Run], view: str) -> list[float | None]:
-        """Excess cost of each run."""
-        rows = self._run([(self._rows[run.point_id], view, run.number) for run in runs])
-        settings = self._project.settings
-        cap = Cap(steps=settings.step_budget, prompt_tokens=settings.token_budget)
-        return [
-            excess_cost(
-                solved=row["solved"],
-                steps=row["steps"],
-                prompt_tokens=row["prompt_tokens"],
-                remaining_steps=self._rows[run.point_id]["remaining_steps"],
-                remaining_prompt_tokens=self._rows[run.point_id]["remaining_prompt_tokens"],
-                cap=cap,
-            ).value
-            for run, row in zip(runs, rows, strict=True)
-        ]
-
-    def _run(self, wanted: Sequence[tuple[Mapping[str, Any], str, int]]) -> list[dict[str, Any]]:
-        jobs = [self._job(row, view, number) for row, view, number in wanted]
-        return list(run_jobs(self._project, jobs, self._progress))
-
-    def _job(self, row: Mapping[str, Any], view: str, number: int) -> Job:
-        point_id = row["point_id"]
-        text = self._handoffs.text(row, view)
-        start = Start(
-            point_id=point_id,
-            view_id=view_row(point_id, view, text, author=RULES)["view_id"],
-            variant_id=None,
-            view=view,
-            tier=None,
-            purpose="search",
-            arm=self._arm,
-            seed=int(identify("k", self._project.settings.seed, "worst", self._arm, point_id, view, number)[2:10], 16),
-        )
-        job = make_job(self._project, self._handoffs, start, row, {}, self._policies)
-        return msgspec.structs.replace(job, question=None)
-
-
-def policies_of(project: Project, arm: str, round: str | None) -> dict[str, Mapping[str, Any]]:
-    """The trained policy of that name, of ``round`` or of the latest round that has it; none for other successors."""
-    if arm not in LEARNED:
-        if arm not in TAKEN_NAMES:
-            described(project, arm)  # says what there is when nobody has this name
-        return {}
-    rounds = [round] if round else sorted((p["round"] for p in project.lake.partitions("policy")), reverse=True)
-    for name in rounds:
-        for row in project.lake.rows("policy", round=name):
-            if row["arm"] == arm:
-                return {arm: row}
-    raise InputError(
-        f"no policy {arm!r} was trained{f' in {round}' if round else ''}; run a round first: `handoff demo`"
-    )

@@ -82,6 +82,44 @@ def test_a_surrogate_moves_equals_and_leaves_nobody_out() -> None:
     assert find_worst(points(9, guesses), measuring(means, 0.5), 60, confirming=0).worst == "p00"
 
 
+def test_a_surrogate_counts_for_nothing_where_runs_leave_nothing_to_chance() -> None:
+    """Two runs of each point and no noise: the guess, which is as wrong as can be, has no weight at all."""
+    means = [float(n == 0) * 1e-6 for n in range(9)]
+    found = find_worst(points(9, [float(i) for i in range(9)]), measuring(means, 0.0), 90, confirming=0)
+    assert found.worst == "p00" and found.noise == 0
+    assert [own.is_near_worst for own in found.visited] == [True] + [False] * 8
+
+
+def test_a_point_that_ran_once_is_not_called_near() -> None:
+    """What cannot be told for want of runs is not known: neither near nor told apart."""
+    means = [0.0] * 30 + [1.0] * 3
+    found = find_worst(points(33), measuring(means, 1.0), 70, confirming=10)
+    once = [own for own in found.visited if len(own.costs) == 1]
+    assert once and not any(own.is_near_worst for own in once)
+    assert any(own.is_near_worst is None for own in once)
+    single = find_worst(points(4), measuring([0.0, 1.0, 2.0, 3.0], 1.0), 4, confirming=0)
+    if max(len(own.costs) for own in single.visited) == 1:
+        assert [own.is_near_worst for own in single.visited].count(None) == 3
+
+
+def test_the_worst_point_is_seldom_ruled_out() -> None:
+    """Of planted surfaces, among them some whose noise is six times as high at some points."""
+    kept = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 7])
+        means = list(map(float, rng.standard_normal(20)))
+        noise = [3.0 if rng.random() < 0.2 else 0.5 for _ in means] if seed % 2 else [1.0] * len(means)
+        drawn = [np.random.default_rng([seed, place]) for place in range(len(means))]
+
+        def measure(runs: Sequence[Run]) -> list[float]:
+            at = [int(run.point_id[1:]) for run in runs]
+            return [means[i] + noise[i] * float(drawn[i].standard_normal()) for i in at]  # noqa: B023
+
+        found = find_worst(points(20), measure, 120)
+        kept += found.visited[int(np.argmax(means))].is_near_worst is not False
+    assert kept >= 54
+
+
 def test_runs_without_a_value_are_spent_and_say_nothing() -> None:
     def measure(runs: Sequence[Run]) -> list[float | None]:
         return [None if run.point_id == "p01" else float(run.point_id == "p02") for run in runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from handoff.errors import InputError
 from handoff.kata.record import record
 from handoff.kata.world import generate
 from handoff.project import Project
-from handoff.stages import corpus, takeovers, worst_points
-from handoff.stages.worst_points import ATTEMPTS, find_worst_point
+from handoff.stages import corpus, search_ground, takeovers
+from handoff.stages.handoffs import Handoffs
+from handoff.stages.search_ground import ATTEMPTS, Ground
+from handoff.stages.takeovers import Job
+from handoff.stages.worst_points import find_worst_point
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ def test_a_search_is_executed_once_and_told_again(recorded: Path, monkeypatch: p
     assert "worst" in told.output and plot.read_text().startswith("<svg")
 
 
-def test_what_cannot_be_searched_says_what_to_do(recorded: Path) -> None:
+def test_what_cannot_be_searched_says_what_to_do(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project(recorded)
     with pytest.raises(InputError, match="0 runs begin with 't_nothing'"):
         find_worst_point(project, "t_nothing", arm="expert", view="repo", budget=99)
@@ -74,15 +78,57 @@ def test_what_cannot_be_searched_says_what_to_do(recorded: Path) -> None:
         find_worst_point(project, shortest(project), arm="expert", view="all", budget=99)
     with pytest.raises(InputError, match="no successor 'nobody'"):
         find_worst_point(project, shortest(project), arm="nobody", view="repo", budget=99)
+    monkeypatch.setattr(search_ground, "run_jobs", None)  # nothing is run before it is refused
+    with pytest.raises(InputError, match=r"recorded view cannot be had at 1[0-9] .*\(step 1, 2, 3, 4, 5 …\): nothing"):
+        find_worst_point(project, shortest(project), arm="expert", view="recorded", budget=99)
     with pytest.raises(InputError, match=r"the budget is 1 and has to be [0-9]+ or more"):
         find_worst_point(project, shortest(project), arm="expert", view="repo", budget=1)
+
+
+def test_what_is_not_judged_is_neither_solvable_nor_unsolvable(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of which some verdicts are missing are told apart from those that were never solved."""
+    project = Project(recorded)
+    run = shortest(project)
+
+    def judged(project: Project, jobs: Sequence[Job], progress: object) -> list[dict[str, object]]:
+        verdicts = ([False], [None], [False, None], [None, True])
+        rows = []
+        for job in jobs:
+            turn = seen[job.start.point_id] = seen.get(job.start.point_id, -1) + 1
+            own = verdicts[sorted(seen).index(job.start.point_id) % 4] if len(seen) == known else [False]
+            solved = own[turn % len(own)]
+            rows.append({"solved": solved, "note": "n", "steps": 3, "prompt_tokens": 9, "first_logprob": None})
+        return rows
+
+    seen: dict[str, int] = {}
+    with Handoffs(project, "kata-test") as handoffs:
+        ground = Ground(project, handoffs, "kata-test", run, "expert", None)
+        points = ground.points()
+        known = len(points)
+        seen.update({row["point_id"]: -1 for row in points.values()})
+        monkeypatch.setattr(search_ground, "run_jobs", judged)
+        tried = ground.solvable(points)
+    kinds = {h: sorted(seen).index(row["point_id"]) % 4 for h, row in points.items()}
+    assert tried.unsolved == tuple(h for h in sorted(points) if kinds[h] == 0)
+    assert tried.unjudged == tuple(h for h in sorted(points) if kinds[h] in (1, 2))
+    assert tried.solved == tuple(h for h in sorted(points) if kinds[h] == 3)
+
+
+def test_a_search_without_a_candidate_says_so(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No empty table: in words, that the successor solves it from nowhere."""
+    failed = {"solved": False, "note": "", "steps": 3, "prompt_tokens": 9, "first_logprob": None}
+    monkeypatch.setattr(search_ground, "run_jobs", lambda project, jobs, progress: [failed for _ in jobs])
+    arguments = ["worst-point", shortest(Project(recorded)), "--successor", "expert", "--data", str(recorded)]
+    told = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "200"})
+    assert told.exit_code == 0, told.output
+    assert "solves the task from no step" in told.output and "mean excess cost" not in told.output
 
 
 def test_a_run_that_nobody_can_judge_has_no_worst_point(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not known is not unsolvable."""
     note = "not judged: no instance file names the task's tests"
     monkeypatch.setattr(
-        worst_points, "run_jobs", lambda project, jobs, progress: [{"solved": None, "note": note} for _ in jobs]
+        search_ground, "run_jobs", lambda project, jobs, progress: [{"solved": None, "note": note} for _ in jobs]
     )
     project = Project(recorded)
     with pytest.raises(InputError, match="no instance file names"):
