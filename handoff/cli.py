@@ -467,6 +467,45 @@ def worst_point(
         write_file(plot, cost_curve(title, worst.found.visited, worst.found.worst).encode())
 
 
+@app.command(epilog="Example: [bold]handoff tiers --measure E --points 3 --seeds 2[/bold]")
+def tiers(
+    round: Annotated[str | None, typer.Option(help="The round. Default: the newest that ran on tiers.")] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead: run this successor (A, E, expert, a NAME) on more points; several are compared."),
+    ] = None,
+    points: Annotated[int, typer.Option(min=1, help="With --measure: points of a task and tier.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="With --measure: runs of each.")] = 1,
+    split: Annotated[str, typer.Option(help="With --measure: test, validation or train.")] = "test",
+    data: Data = None,
+) -> None:
+    """Show how hard the four tiers are, each against the one before it, and what the next round practises."""
+    from handoff import terminal_disturb
+    from handoff.project import Project
+    from handoff.stages.tiers import measure_tiers, shown_round
+
+    project = Project(data_folder(data))
+    if measure:
+        warn_about_sandbox(project)
+        with progress() as report:
+            lines = measure_tiers(
+                project,
+                arms=measure,
+                split=split,
+                per_task=points,
+                seeds=seeds,
+                round=round,
+                progress=report("taking over"),
+            )
+        terminal_disturb.print_tiers(f"tiers, {split} points", [line.row() for line in lines])
+        return
+    name, rows = shown_round(project.lake, round)
+    terminal_disturb.print_tiers(f"tiers, {name}, test points", [row for row in rows if row["split"] == "test"])
+    for row in rows:
+        if row["next_share"] is not None:
+            out.print(f"next round: {row['next_share']:.0%} of the practice is {row['tier']} ({row['next_why']})")
+
+
 @app.command(epilog="Example: [bold]handoff disturb p_3f2a… --kind reverted_edit --severity 0.5[/bold]")
 def disturb(
     point: Annotated[str | None, typer.Argument(help="A point id, or the beginning of one.")] = None,

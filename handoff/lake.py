@@ -431,6 +431,34 @@ SCHEMAS: dict[str, pa.Schema] = {
         coverage=pa.float64(),  # share of runs with a value
         reason=pa.string(),
     ),
+    # What successors score in each tier, and against the tier before, docs/science.md §10. Partition: round.
+    "tiers": _schema(
+        split=pa.string(),
+        arm=pa.string(),
+        tier=pa.string(),
+        n_runs=pa.int32(),
+        n_tasks=pa.int32(),
+        solve_rate=pa.float64(),
+        solve_rate_low=pa.float64(),
+        solve_rate_high=pa.float64(),
+        hrs=pa.float64(),
+        hrs_low=pa.float64(),
+        hrs_high=pa.float64(),
+        excess_cost=pa.float64(),
+        excess_cost_low=pa.float64(),
+        excess_cost_high=pa.float64(),
+        context=pa.float64(),  # 1 − E_CR
+        state=pa.float64(),  # P_SI
+        plan=pa.float64(),  # P_PC
+        order=pa.string(),  # first, harder, easier, not told apart, not compared
+        fall=pa.float64(),  # HRS of the tier before minus this one's, over tasks that both have
+        fall_low=pa.float64(),
+        fall_high=pa.float64(),
+        why=pa.string(),
+        worst_known=pa.string(),  # how worst points are known, with counts; null where none were asked for
+        next_share=pa.float64(),  # of the next round's disturbed training points; on validation, of who steers
+        next_why=pa.string(),
+    ),
     # One canonical training sample. Partition: round.
     "curated_training_set": _schema(
         sample_id=pa.string(),

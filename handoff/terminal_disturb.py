@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -81,6 +82,31 @@ def print_measured(measured: Measured) -> None:
         )
     print_wide(listed)
     out.print(f"{measured.rejected} disturbed points failed the oracle check, {measured.unfit} had nothing to disturb")
+
+
+def print_tiers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows as of table ``tiers``: how hard each tier is, and against the tier before."""
+    listed = table("successor", "tier", "HRS", "95 %", "solved", "excess cost", "runs", "tasks", "", title=title)
+    for row in rows:
+        listed.add_row(
+            row["arm"],
+            row["tier"],
+            _figure(row["hrs"]),
+            "" if row["hrs_low"] is None else f"{row['hrs_low']:.2f} … {row['hrs_high']:.2f}",
+            _figure(row["solve_rate"]),
+            _figure(row["excess_cost"]),
+            str(row["n_runs"]),
+            str(row["n_tasks"]),
+            {"harder": "[green]harder[/green]", "first": ""}.get(row["order"], f"[yellow]{row['order']}[/yellow]"),
+        )
+    print_wide(listed)
+    for row in rows:
+        if row["order"] != "first":
+            out.print(f"[bold]{row['arm']} {row['tier']}[/bold] {escape(row['why'])}")
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def print_difference(what: str, before: str, after: str) -> None:

@@ -22,6 +22,7 @@ from handoff_assets.repository_states import repository_states
 from handoff_assets.robustness import robustness
 from handoff_assets.round_report import round_report
 from handoff_assets.takeover_runs import takeover_runs
+from handoff_assets.tiers import tiers
 from handoff_assets.view_renderings import view_renderings
 from handoff_assets.worst_points import worst_points
 from resources.project import ProjectResource
@@ -47,6 +48,7 @@ ASSETS = (
     takeover_runs,
     diagnostics,
     robustness,
+    tiers,
     curated_training_set,
     exports,
     policy,

@@ -61,6 +61,7 @@ STAGES: dict[str, dict[str, str]] = {
     },
     ROUND: {
         "robustness": "diagnosis",
+        "tiers": "tiers",
         "curated_training_set": "curation",
         "exports": "curation",
         "policy": "coevolution",

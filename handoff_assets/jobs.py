@@ -30,8 +30,8 @@ takeover_job = define_asset_job(
 )
 round_job = define_asset_job(
     ROUND,
-    selection=AssetSelection.assets("robustness", "curated_training_set", "exports", "policy", "round_report"),
-    description="Closes one round, after its takeovers: robustness, training data, exports, policies, report.",
+    selection=AssetSelection.assets("robustness", "tiers", "curated_training_set", "exports", "policy", "round_report"),
+    description="Closes one round, after its takeovers: robustness, tiers, training data, exports, policies, report.",
 )
 debt_job = define_asset_job(
     DEBT,

@@ -108,6 +108,17 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "n_points": ("takeover_runs.point_id",),
         "n_tasks": ("injected_handoffs.task_id",),
     },
+    "tiers": {
+        "split": ("injected_handoffs.split",),
+        "arm": ("takeover_runs.arm",),
+        "tier": ("takeover_runs.tier",),
+        "solve_rate": ("takeover_runs.solved",),
+        "hrs": ("diagnostics.value",),
+        "excess_cost": ("diagnostics.value",),
+        "fall": ("diagnostics.value", "injected_handoffs.task_id"),
+        "worst_known": ("adversarial_variants.worst_known",),
+        "next_share": ("takeover_runs.solved", "diagnostics.value"),
+    },
     "curated_training_set": {
         "split": ("injected_handoffs.split",),
         "task_id": ("injected_handoffs.task_id",),
@@ -135,7 +146,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "n_labels": ("curated_training_set.trained_tokens",),
     },
     "round_report": {
-        "summary": ("robustness.value", "curated_training_set.kind", "exports.path", "policy.policy_id"),
+        "summary": ("robustness.value", "tiers.fall", "curated_training_set.kind", "exports.path", "policy.policy_id"),
     },
     "corpus_report": {
         "format": ("raw_trajectories.format",),

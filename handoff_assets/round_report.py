@@ -9,6 +9,7 @@ from handoff_assets.partitions import rounds
 from handoff_assets.policy import policy
 from handoff_assets.robustness import robustness
 from handoff_assets.table import table
+from handoff_assets.tiers import tiers
 from resources.project import ProjectResource
 from resources.tracking import TrackingResource
 
@@ -17,7 +18,7 @@ from resources.tracking import TrackingResource
     "round_report",
     group="coevolution",
     partitions=rounds,
-    upstream=[robustness, curated_training_set, exports, policy],
+    upstream=[robustness, tiers, curated_training_set, exports, policy],
     kinds=("parquet", "mlflow"),
 )
 def round_report(

@@ -24,6 +24,7 @@ COMMANDS = (
     "view",
     "takeover",
     "worst-point",
+    "tiers",
     "disturb",
     "audit",
     "report",

@@ -36,6 +36,7 @@ def _report(**changes: object) -> Report:
             "states",
             "lines",
             "tiers",
+            "tier_order",
             "curated",
             "funnel",
             "quarantine",

@@ -85,9 +85,9 @@ def tier_shares(
     )
 
 
-def allot(shares: Sequence[Share], total: int, seed: int) -> dict[str, int]:
+def allot(shares: Mapping[str, float], total: int, seed: int) -> dict[str, int]:
     """Tier → places of ``total``: whole parts first, the rest drawn by what is left over. Reproducible for a seed."""
-    exact = {share.tier: share.share * total for share in shares}
+    exact = {tier: share * total for tier, share in shares.items()}
     places = {tier: math.floor(value + 1e-9) for tier, value in exact.items()}
     rng = random.Random(f"curriculum/{seed}/{total}")
     left = {tier: max(0.0, exact[tier] - places[tier]) for tier in exact}

@@ -156,17 +156,22 @@ def _against(own: Sequence[TierRun], before: Sequence[TierRun] | None, seed: int
     fall = Estimate(float(mean[hrs]), float(low[hrs]), float(high[hrs]))
     order: Order = "harder" if low[hrs] > 0 else "easier" if high[hrs] < 0 else "not told apart"
     terms = {term: float(mean[_SCORES.index(term)]) for term in TERMS if not np.isnan(mean[_SCORES.index(term)])}
-    parts = ", ".join(f"{term} {-value:+.2f}" for term, value in terms.items())
+    parts = ", ".join(f"{term} {_signed(-value)}" for term, value in terms.items())
     words = {
         "harder": f"HRS is {mean[hrs]:.2f} below {name}",
         "easier": f"HRS is {-mean[hrs]:.2f} above {name}",
         "not told apart": f"HRS is {abs(mean[hrs]):.2f} {'below' if mean[hrs] >= 0 else 'above'} {name}, within chance",
     }
-    why = f"{words[order]} ({-high[hrs]:+.2f} to {-low[hrs]:+.2f}, {compared} tasks): {parts}"
+    why = f"{words[order]} ({_signed(-high[hrs])} to {_signed(-low[hrs])}, {compared} tasks): {parts}"
     solved = falls[:, _SCORES.index("solve_rate")]
     if order != "harder" and not np.isnan(solved).all():
-        why += f"; solved {-float(np.nanmean(solved)):+.2f}"
+        why += f"; solved {_signed(-float(np.nanmean(solved)))}"
     return order, fall, why
+
+
+def _signed(number: float) -> str:
+    """With its sign; no minus before a nought."""
+    return f"{round(number, 2) + 0.0:+.2f}"
 
 
 def _value(number: float) -> float | None:

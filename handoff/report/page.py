@@ -50,6 +50,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
     tiers: tuple[Line, ...]
     """Lines whose ``arm`` is ``arm · tier``."""
+    tier_order: tuple[Mapping[str, Any], ...]
+    """Rows of table ``tiers``: of test points, and of validation points where they steer the next round."""
     curated: tuple[tuple[str, str, int, int], ...]
     """(kind, view, rows, trained tokens)."""
     funnel: tuple[tuple[str, str, int], ...]

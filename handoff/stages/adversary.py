@@ -23,6 +23,7 @@ from handoff.adversary import (
     variant_row,
     worst_of,
 )
+from handoff.adversary.curriculum import allot
 from handoff.adversary.kinds import PIN_FILES
 from handoff.adversary.tiers import MEASURED
 from handoff.identity import identify
@@ -31,8 +32,8 @@ from handoff.kata.pool import run_many
 from handoff.kata.record import load_world
 from handoff.lake import Written
 from handoff.project import Project
-from handoff.stages import inputs_of, is_executable, round_number
-from handoff.stages.choosing import known_costs
+from handoff.stages import inputs_of, is_executable, round_name, round_number
+from handoff.stages.choosing import known_costs, next_shares
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.judges import Judges
 from handoff.successors import Briefing
@@ -41,7 +42,7 @@ from handoff.views import parse_view
 PER_TIER = 14
 """Variants of one tier among held-out points, in one shard and round; of one task at most one."""
 PER_TIER_TO_TRAIN = 6
-"""The same among training points, where an expert shows how to take over from them."""
+"""The same among training points, where an expert shows how to take over from them: so many on average."""
 _BESIDE = (".md", ".rst", ".txt", ".log", ".out")
 MOST_BESIDE = 20
 """Documents and logs that the predecessor read, the last ones, which a disturbance may touch too."""
@@ -60,10 +61,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def adversarial_variants(project: Project, round: str, shard: str) -> Written:
     """Disturb the points that fit each tier, and prove by execution that the task stays fair.
 
+    Held-out points are as many in each tier; of training points each has the share that the round before decided.
     The first round has nobody to run on them and makes none.
     """
     upstream = [(table, {"shard": shard}) for table in ("injected_handoffs", "view_renderings")]
     upstream.append(("worst_points", {"round": round, "shard": shard}))
+    if number := round_number(round):
+        upstream.append(("tiers", {"round": round_name(number - 1)}))
     inputs = inputs_of("adversarial_variants", project.lake, *upstream, settings=(project.settings.seed, round))
     if current := project.lake.current("adversarial_variants", inputs=inputs, round=round, shard=shard):
         return current
@@ -118,10 +122,12 @@ def _variant_rows(project: Project, round: str, shard: str) -> Iterator[dict[str
     points = project.lake.rows("injected_handoffs", shard=shard)
     seed = project.settings.seed
     costs = known_costs(project.lake, round, shard)
+    shares = next_shares(project.lake, round) or {tier.name: 1 / len(TIERS) for tier in TIERS}
+    practised = allot(shares, PER_TIER_TO_TRAIN * len(TIERS), seed)
     with Handoffs(project, shard) as handoffs:
         made: list[tuple[Variant, Mapping[str, Any]]] = []
         for tier in TIERS:
-            for point, known in _chosen(tier, points, f"{seed}/{round}", costs):
+            for point, known in _chosen(tier, points, f"{seed}/{round}", costs, practised.get(tier.name, 0)):
                 variant = make_variant(point["point_id"], tier, scene_of(handoffs, point, tier.view), seed)
                 if variant is not None:
                     made.append((msgspec.structs.replace(variant, worst_known=known), point))
@@ -145,11 +151,12 @@ def checked_rows(
 
 
 def _chosen(
-    tier: Tier, points: list[dict[str, Any]], salt: str, costs: Mapping[str, tuple[float, str]]
+    tier: Tier, points: list[dict[str, Any]], salt: str, costs: Mapping[str, tuple[float, str]], practised: int
 ) -> list[tuple[Mapping[str, Any], str | None]]:
     """One point a task, and how it is known to be the worst: that for a tier that takes any, else one drawn by hash.
 
     ``costs``: point → (excess cost, how it is known), where it is (``choosing.known_costs``).
+    ``practised``: how many of training tasks.
     """
     by_task: dict[str, list[Mapping[str, Any]]] = {}
     for point in points_of(tier, points):
@@ -158,7 +165,7 @@ def _chosen(
     chosen: list[tuple[Mapping[str, Any], str | None]] = []
     tasks = sorted(by_task)
     is_train = bool(tasks) and by_task[tasks[0]][0]["split"] == "train"
-    for task in tasks[: PER_TIER_TO_TRAIN if is_train else PER_TIER]:
+    for task in tasks[: practised if is_train else PER_TIER]:
         if tier.labels:
             chosen.append((min(by_task[task], key=lambda p: identify("i", salt, tier.name, p["point_id"])), None))
         elif worst := worst_of(by_task[task], known):

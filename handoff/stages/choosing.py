@@ -7,6 +7,7 @@ from typing import Any
 
 from handoff.identity import identify
 from handoff.lake import Lake
+from handoff.stages import round_name, round_number
 
 POINT_LABELS = ("error", "intermediate", "milestone")
 """Points that successors are started from carry one of these; one point a label and run."""
@@ -46,3 +47,13 @@ def known_costs(lake: Lake, round: str, shard: str) -> dict[str, tuple[float, st
         if row["excess_cost"] is not None and (row["how"] == "searched" or row["point_id"] not in costs):
             costs[row["point_id"]] = (row["excess_cost"], row["how"])
     return costs
+
+
+def next_shares(lake: Lake, round: str) -> dict[str, float]:
+    """Tier → its part of the disturbed training points of ``round``, as the round before decided (table ``tiers``);
+    empty: it decided nothing."""
+    number = round_number(round)
+    if not number:
+        return {}
+    rows = lake.rows("tiers", ["tier", "next_share"], round=round_name(number - 1))
+    return {row["tier"]: row["next_share"] for row in rows if row["next_share"] is not None}

@@ -192,7 +192,7 @@ def _saved(
 def round_report(project: Project, round: str) -> Written:
     """Write the round's page and its summary."""
     lake = project.lake
-    tables = ("robustness", "curated_training_set", "curation_funnel", "exports", "policy")
+    tables = ("robustness", "tiers", "curated_training_set", "curation_funnel", "exports", "policy")
     upstream = [(table, {"round": round}) for table in tables]
     upstream += [("adversarial_variants", p) for p in lake.partitions("adversarial_variants") if p["round"] == round]
     inputs = inputs_of("round_report", lake, *upstream, settings=project.settings.seed)
@@ -280,6 +280,9 @@ def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Repo
         states=tuple((status, n) for (status,), n in count_by(_last_states(lake), "status")),
         lines=takeover_table(rows),
         tiers=_tier_lines(rows),
+        tier_order=tuple(
+            row for row in lake.rows("tiers", round=round) if row["split"] == "test" or row["next_share"] is not None
+        ),
         curated=tuple((kind, view, n, tokens[kind, view]) for (kind, view), n in count_by(curated, "kind", "view")),
         funnel=tuple(
             (gate, verdict, n)

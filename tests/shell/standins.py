@@ -56,6 +56,7 @@ class Stages:
             "adversary": types.SimpleNamespace(adversarial_variants=self.adversarial_variants),
             "takeovers": types.SimpleNamespace(takeover_runs=self.takeover_runs),
             "diagnosis": types.SimpleNamespace(diagnostics=self.diagnostics, robustness=self.robustness),
+            "tiers": types.SimpleNamespace(tiers=self.tiers),
             "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set, exports=self.exports),
             "coevolution": types.SimpleNamespace(policy=self.policy, round_report=self.round_report),
         }
@@ -233,6 +234,10 @@ class Stages:
 
         upstream = [("diagnostics", p) for p in project.lake.partitions("diagnostics") if p["round"] == round]
         return self._write(project, "robustness", inputs_of("robustness", project.lake, *upstream), rows, round=round)
+
+    def tiers(self, project: Project, round: str) -> Written:
+        upstream = [("diagnostics", p) for p in project.lake.partitions("diagnostics") if p["round"] == round]
+        return self._write(project, "tiers", inputs_of("tiers", project.lake, *upstream), list, round=round)
 
     def curated_training_set(self, project: Project, round: str) -> Written:
         def rows() -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GROUPS = {
     "corpus": {"raw_trajectories", "environment_facts", "repository_states", "quality_signals", "corpus_report"},
     "handoffs": {"injected_handoffs", "view_renderings"},
-    "adversary": {"worst_points", "adversarial_variants"},
+    "adversary": {"worst_points", "adversarial_variants", "tiers"},
     "takeovers": {"takeover_runs"},
     "diagnosis": {"diagnostics", "robustness"},
     "curation": {"curated_training_set", "exports"},
