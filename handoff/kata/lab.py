@@ -15,6 +15,7 @@ from pathlib import Path
 
 from handoff import folders
 from handoff.errors import SandboxError
+from handoff.git.repository import Repository
 from handoff.kata import store
 from handoff.kata.environment import KataEnvironment, empty, write_files
 from handoff.kata.testserver import Memo, TestRun, TestServer
@@ -50,6 +51,7 @@ class KataLab:
         folders.remove(self._home)
         self._home.mkdir(mode=0o700, parents=True)  # closed to others: an agent may leave set-user-id programs
         self._work.mkdir()
+        self._store = Repository(self.git_dir)
         self._memo = Memo(data / "journal" / "kata-memo", worker)
         self._jail: Sandbox | None = None
         self._server: TestServer | None = None
@@ -108,7 +110,7 @@ class KataLab:
         return self._tree(tree)
 
     def _read_tree(self, tree: str) -> Mapping[str, str]:
-        return store.read_tree(self.git_dir, tree)
+        return store.read_tree(self._store, tree)
 
     def _shell(self) -> Sandbox:
         return open_sandbox(self._sandbox, self._work, limits=Limits(wall_s=30.0))
@@ -145,28 +147,29 @@ class KataLab:
         folder = self._home / "templates" / commit
         if folder.exists():
             return folder
-        aside = folder.with_name(f"{commit}.tmp")
-        environment = store.git_environment()
+        aside, empty_one = folder.with_name("aside"), folder.with_name("empty")
 
-        def git(*arguments: str) -> None:
+        def git(at: Path, *arguments: str) -> None:
             done = subprocess.run(
-                ["git", "--git-dir", str(aside), *arguments], capture_output=True, check=False, env=environment
+                ["git", "--git-dir", str(at), *arguments],
+                capture_output=True,
+                check=False,
+                env=store.git_environment(),
             )
             if done.returncode:
                 raise SandboxError(f"no git folder for {repo} at {commit}: {done.stderr.decode('utf-8', 'replace')}")
 
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        git("init", "--quiet", "--template=", "--initial-branch=main")
-        git(
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            str(self.git_dir.absolute()),
-            f"{commit}:refs/heads/main",
-        )
-        git("config", "core.bare", "false")
-        git("read-tree", "main")
+        if not empty_one.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            git(empty_one, "init", "--quiet", "--template=", "--initial-branch=main")
+            git(empty_one, "config", "core.bare", "false")
+        folders.remove(aside)
+        shutil.copytree(empty_one, aside)
+        # one pack, and not a folder for each object: every environment copies and removes this
+        settings = ("-c", "fetch.unpackLimit=1", "-c", "core.logAllRefUpdates=false")
+        fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok", "--no-write-fetch-head")
+        git(aside, *settings, *fetch, str(self.git_dir.absolute()), f"{commit}:refs/heads/main")
+        git(aside, "read-tree", "main")
         aside.replace(folder)
         return folder
 
@@ -179,4 +182,5 @@ class KataLab:
         if self._jail is not None:
             self._jail.close()
         self._memo.close()
+        self._store.close()
         folders.remove(self._home)

@@ -17,6 +17,7 @@ from pathlib import Path
 from handoff.errors import StateError
 from handoff.git.locks import locked
 from handoff.git.objects import write_loose
+from handoff.git.repository import Repository
 from handoff.kata.world import Task, World
 
 _PERSON = "kata <kata@example.invalid> 1700000000 +0000"
@@ -133,18 +134,10 @@ def write_tree(git_dir: Path, files: Mapping[str, str]) -> str:
     return trees[-1][0]
 
 
-def read_tree(git_dir: Path, tree: str) -> dict[str, str]:
+def read_tree(repository: Repository, tree: str) -> dict[str, str]:
     """Path → text of every file of a tree or commit. ``StateError`` when it is missing."""
-    listing = git(git_dir, "ls-tree", "-r", "-z", tree).split(b"\0")
-    entries = [entry.split(b"\t", 1) for entry in listing if entry]
-    ids = [head.split(b" ")[2] for head, _ in entries]
-    data = git(git_dir, "cat-file", "--batch", stdin=b"".join(id_ + b"\n" for id_ in ids))
-    files: dict[str, str] = {}
-    at = 0
-    for _, name in entries:
-        end = data.index(b"\n", at)
-        size = int(data[at:end].split(b" ")[2])
-        text = data[end + 1 : end + 1 + size].decode("utf-8", "surrogateescape")
-        files[name.decode("utf-8", "surrogateescape")] = text
-        at = end + 2 + size
-    return files
+    found = repository.find(f"{tree}^{{tree}}")
+    if found is None:
+        raise StateError(f"no state {tree} in {repository.git_dir.name}; record the world again")
+    entries = repository.files(found[0]).items()
+    return {path: repository.blob(id_).decode("utf-8", "surrogateescape") for path, (_, id_) in entries}

@@ -1,12 +1,13 @@
 """Running the tests of a kata repository: a warm fork server in the sandbox, and a memo in front of it.
 
 The server is ``fork_server.py``, started once per worker inside the sandbox. Equal trees give equal results, so each
-(tree, target) runs once and is remembered: in memory and in an append-only file that other workers read when they
-start. Durations are taken out of pytest's output, so that its bytes repeat; pytest itself is never imitated.
+(tree, target) runs once and is remembered: in memory and in an append-only file that other workers read. Durations are
+taken out of pytest's output, so that its bytes repeat; pytest itself is never imitated.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -50,21 +51,21 @@ class _Remembered(msgspec.Struct, frozen=True):
 class Memo:
     """(tree, target) → run, in memory and in one append-only file per worker of a shared folder.
 
-    Each line is written by one call, so that readers see whole lines; a torn last line (a kill) is skipped.
+    Each line is written by one call, so that readers see whole lines; a torn last line (a kill) is skipped. What other
+    workers have written since is read before a run is said to be unknown: they work on the same tasks.
     """
 
     def __init__(self, folder: Path, worker: str) -> None:
         self._known: dict[tuple[str, str], TestRun] = {}
+        self._folder = folder
+        self._own = folder / f"{worker}.jsonl"
+        self._decoder = msgspec.json.Decoder(_Remembered)
+        self._read: dict[Path, int] = {}
+        """Bytes read so far of each worker's file."""
         folder.mkdir(parents=True, exist_ok=True)
-        decoder = msgspec.json.Decoder(_Remembered)
-        for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_bytes().split(b"\n"):
-                try:
-                    entry = decoder.decode(line)
-                except msgspec.DecodeError:
-                    continue
-                self._known[entry.tree, entry.target] = entry.run
-        self._file = os.open(folder / f"{worker}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        for path in sorted(folder.iterdir()):
+            self._catch_up(path)
+        self._file = os.open(self._own, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         if os.fstat(self._file).st_size:
             os.write(self._file, b"\n")  # after a torn line
 
@@ -73,7 +74,25 @@ class Memo:
 
     def get(self, tree: str, target: str) -> TestRun | None:
         """The remembered run."""
+        if (tree, target) not in self._known:
+            for path in sorted(self._folder.iterdir()):
+                if path != self._own:
+                    self._catch_up(path)
         return self._known.get((tree, target))
+
+    def _catch_up(self, path: Path) -> None:
+        """Read what was added to a file: its whole lines."""
+        start = self._read.get(path, 0)
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size <= start:
+                return
+            file.seek(start)
+            lines, newline, _ = file.read().rpartition(b"\n")
+        self._read[path] = start + len(lines) + len(newline)
+        for line in lines.split(b"\n"):
+            with contextlib.suppress(msgspec.DecodeError):
+                entry = self._decoder.decode(line)
+                self._known[entry.tree, entry.target] = entry.run
 
     def put(self, tree: str, target: str, run: TestRun) -> None:
         """Remember a run."""

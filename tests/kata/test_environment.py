@@ -12,6 +12,7 @@ from handoff.kata import store, tools
 from handoff.kata.environment import KataEnvironment
 from handoff.kata.lab import KataLab
 from handoff.kata.mind import read_diff
+from handoff.kata.testserver import Memo, TestRun
 from handoff.kata.world import Task, World
 from handoff.trajectory import Action
 
@@ -61,6 +62,29 @@ def test_equal_trees_run_once(lab: KataLab, task: Task) -> None:
     assert place.act(bash(tools.TEST)) == first
     assert lab.test_runs == runs
     assert " in 0." not in first.text and first.exit_code == 1
+
+
+def test_what_one_worker_ran_another_knows_at_once(tmp_path: Path) -> None:
+    """Whole lines alone are read: one that is being written is read when it is whole."""
+    mine, others = Memo(tmp_path, "0"), Memo(tmp_path, "1")
+    others.put("t1", "", TestRun(1, "one"))
+    assert mine.get("t1", "") == TestRun(1, "one") and mine.get("t2", "") is None
+    others.put("t2", "", TestRun(0, "two"))
+    path = tmp_path / "1.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    assert mine.get("t2", "") is None
+    path.write_bytes(whole)
+    assert mine.get("t2", "") == TestRun(0, "two") == Memo(tmp_path, "2").get("t2", "")
+    mine.put("t3", "a", TestRun(0, "three"))
+    assert others.get("t3", "a") == TestRun(0, "three") and others.get("t3", "") is None
+
+
+def test_the_git_folder_of_an_environment_is_small(lab: KataLab, task: Task) -> None:
+    """It is copied and removed with each of them: its objects are in one pack."""
+    lab.environment(task.repo, store.base_commit(task))
+    found = list((lab._work / ".git").rglob("*"))
+    assert len(found) <= 14 and sum(path.suffix == ".pack" for path in found) == 1
 
 
 def test_git_diff_shows_the_changes_of_the_predecessor(lab: KataLab, task: Task) -> None:

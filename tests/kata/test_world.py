@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from handoff.git.repository import Repository
 from handoff.kata import store, templates
 from handoff.kata.mutations import functions
 from handoff.kata.world import World, generate, generate_task
@@ -68,7 +69,8 @@ def test_git_agrees_with_our_object_ids(world: World, tmp_path: Path) -> None:
     assert store.git(git_dir, "rev-list", "--count", task.name).strip() == b"1"
     changed = {**task.files, **task.reference, "new/deep/näme.txt": "ä\r\n\0"}
     tree = store.write_tree(git_dir, changed)
-    assert store.read_tree(git_dir, tree) == dict(sorted(changed.items()))
+    with Repository(git_dir) as repository:
+        assert store.read_tree(repository, tree) == dict(sorted(changed.items()))
     store.git(git_dir, "fsck", "--strict")
 
 
@@ -119,5 +121,6 @@ def test_threads_that_write_the_same_tree_at_once_do_not_meet(tmp_path: Path) ->
 
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(write, range(8))) == {store.tree_id(files)}
-    assert store.read_tree(tmp_path / "kata.git", store.tree_id(files)) == files
+    with Repository(tmp_path / "kata.git") as repository:
+        assert store.read_tree(repository, store.tree_id(files)) == files
     assert not list((tmp_path / "kata.git" / "objects").rglob("tmp_obj_*"))
