@@ -36,6 +36,7 @@ from handoff.terminal import (
     print_shard,
     print_states,
     print_surroundings,
+    print_wide,
     progress,
     shown,
     states_json,
@@ -592,8 +593,11 @@ def report(
     corpus: Annotated[
         bool, typer.Option("--corpus", help="Instead: how far the repository states of the corpus can be trusted.")
     ] = False,
+    breaks: Annotated[
+        bool, typer.Option("--breaks", help="Instead: where successors broke, by point label, view and disturbance.")
+    ] = False,
 ) -> None:
-    """Print a round's table from the lake, and where its page and training files lie; or the corpus report."""
+    """Print a round's table from the lake, and where its page and training files lie; or another report."""
     from handoff.project import Project
     from handoff.stages import round_number
 
@@ -607,7 +611,10 @@ def report(
     chosen = round or done[-1]
     if chosen not in done:
         raise InputError(f"no report for {chosen}; rounds are {', '.join(done)}")
-    print_outcome(project, round_number(chosen))
+    if breaks:
+        _report_breaks(project, chosen)
+    else:
+        print_outcome(project, round_number(chosen))
 
 
 @app.command(epilog="Example: [bold]handoff doctor[/bold]")
@@ -623,6 +630,21 @@ def doctor(data: Data = None) -> None:
         broken = broken or finding.state == "missing"
     out.print(listed)
     raise typer.Exit(1 if broken else 0)
+
+
+def _report_breaks(project: Any, round: str) -> None:
+    from handoff.report.breaks import HEADINGS, as_rows
+    from handoff.stages.breaks import breaks
+
+    listed = table(*HEADINGS)
+    for row in as_rows(breaks(project, round)):
+        listed.add_row(*map(escape, row))
+    if not listed.row_count:
+        out.print(f"no successor was run on test points in {round}")
+        return
+    print_wide(listed)
+    out.print("* clearly worse than its own undisturbed runs at all points under that view: the intervals do not meet")
+    out.print("few: too few runs, or of too few tasks, to say much")
 
 
 def _report_corpus(project: Any) -> None:

@@ -29,10 +29,20 @@ def round_report(
     The round is also logged to MLflow, once. When the tracker cannot be reached the entry waits in the journal
     and is sent with a later round; the round itself does not fail.
     """
+    from handoff.report.breaks import HEADINGS, as_rows, shown
+    from handoff.report.tables import markdown
     from handoff.stages import coevolution
+    from handoff.stages.breaks import breaks
 
     opened = project.open()
     written = coevolution.round_report(opened, context.partition_key)
     logged = tracking.record(opened, context.partition_key)
     page = opened.reports / context.partition_key / "index.html"
-    return materialized(opened, written, report=MetadataValue.path(str(page)), tracking=logged)
+    broken = markdown(HEADINGS, as_rows(shown(breaks(opened, context.partition_key), True)))
+    return materialized(
+        opened,
+        written,
+        report=MetadataValue.path(str(page)),
+        tracking=logged,
+        **{"where successors break": MetadataValue.md(broken)},
+    )

@@ -11,7 +11,9 @@ from typing import Any
 import jinja2
 import msgspec
 
-from handoff.report.plots import Bar, interval_chart
+from handoff.report import breaks as breaking
+from handoff.report.breaks import Breaking, Curve
+from handoff.report.plots import Bar, cost_curve, interval_chart
 from handoff.report.tables import ARMS, MEASURES, Against, Line, contrast_text
 
 PLOTTED = (
@@ -64,6 +66,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     handoffs: tuple[Handoff, ...]
     contrasts: tuple[Against, ...]
     """Arm against arm on matched points."""
+    breaks: tuple[Breaking, ...] = ()
+    worst_steps: tuple[Mapping[str, Any], ...] = ()
+    """Rows of ``worst_points``: the worst of their run."""
+    curves: tuple[Curve, ...] = ()
+    """Of searched runs."""
 
 
 def render_report(report: Report) -> str:
@@ -77,12 +84,33 @@ def render_report(report: Report) -> str:
     )
     environment.filters["visible"] = visible
     environment.filters["contrast"] = contrast_text
+    environment.filters["figures"] = breaking.figures
+    environment.filters["shown"] = breaking.shown
+    environment.filters["shade"] = breaking.shade
+    environment.filters["words"] = breaking.disturbance_words
+    environment.filters["worst"] = breaking.worst_lines
     return environment.get_template("round.html").render(
         r=report,
         measures=MEASURES,
         headings={m: h for m, h, _ in MEASURES},
         arms=dict(ARMS),
         plots=list(_plots(report.lines)),
+        breaks=_by_arm(report.breaks),
+        break_measures=breaking.MEASURES,
+        few_runs=breaking.FEW_RUNS,
+        few_tasks=breaking.FEW_TASKS,
+        curves=[cost_curve(curve.title, curve.places, curve.worst, width=480) for curve in report.curves],
+    )
+
+
+def _by_arm(lines: Sequence[Breaking]) -> list[tuple[str, list[Breaking]]]:
+    """Lines of each arm, the one that handoff data taught first."""
+    found: dict[str, list[Breaking]] = {}
+    for line in lines:
+        found.setdefault(line.arm, []).append(line)
+    names = [name for name, _ in ARMS]
+    return sorted(
+        found.items(), key=lambda arm: (arm[0] != "E", names.index(arm[0]) if arm[0] in names else 99, arm[0])
     )
 
 

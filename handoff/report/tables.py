@@ -109,7 +109,7 @@ def takeover_table(
                 n_runs=max(row["n_runs"] for row in measures.values()),
                 n_points=max(row["n_points"] for row in measures.values()),
                 n_tasks=max(row["n_tasks"] for row in measures.values()),
-                cells=tuple(_cell(metric, decimals, measures.get(metric)) for metric, _, decimals in MEASURES),
+                cells=tuple(cell_of(metric, decimals, measures.get(metric)) for metric, _, decimals in MEASURES),
                 not_judged=_without_value(measures.get("solve_rate")),
             )
         )
@@ -120,7 +120,8 @@ def _without_value(row: Mapping[str, Any] | None) -> int:
     return 0 if row is None else round(row["n_runs"] * (1 - row["coverage"]))
 
 
-def _cell(metric: str, decimals: int, row: Mapping[str, Any] | None) -> Cell:
+def cell_of(metric: str, decimals: int, row: Mapping[str, Any] | None) -> Cell:
+    """The figure in a row of ``robustness``; one without a value where there is no row."""
     if row is None:
         return Cell(
             metric=metric,

@@ -22,10 +22,12 @@ from handoff.kata.record import EXPERT, SCRIPTED, prior_path
 from handoff.lake import Lake, Written, write_file
 from handoff.points import ALL as LABELS
 from handoff.project import Project
+from handoff.report.breaks import curves, worst_steps
 from handoff.report.page import Handoff, Report, render_report
 from handoff.report.tables import VIEWS, Line, contrast_table, count_by, takeover_table
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.adversary import briefing_at
+from handoff.stages.breaks import breaks
 from handoff.stages.diagnosis import evaluated
 from handoff.stages.handoffs import Handoffs, is_by_rule
 from handoff.stages.takeovers import execute, trial_jobs
@@ -194,7 +196,8 @@ def round_report(project: Project, round: str) -> Written:
     lake = project.lake
     tables = ("robustness", "tiers", "curated_training_set", "curation_funnel", "exports", "policy")
     upstream = [(table, {"round": round}) for table in tables]
-    upstream += [("adversarial_variants", p) for p in lake.partitions("adversarial_variants") if p["round"] == round]
+    for table in ("adversarial_variants", "worst_points"):
+        upstream += [(table, p) for p in lake.partitions(table) if p["round"] == round]
     inputs = inputs_of("round_report", lake, *upstream, settings=project.settings.seed)
     page = project.reports / round / "index.html"
     current = lake.current("round_report", inputs=inputs, round=round)
@@ -261,6 +264,7 @@ def _where(run: Mapping[str, Any], points: Mapping[str, Mapping[str, Any]]) -> d
 def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Report:
     lake = project.lake
     rows = lake.rows("robustness", round=round)
+    worst = lake.rows("worst_points", round=round)
     labels = [label for found in lake.rows("injected_handoffs", ["labels"]) for label in found["labels"]]
     curated = lake.rows("curated_training_set", ["kind", "view", "trained_tokens"], round=round)
     tokens: dict[tuple[str, str], int] = {}
@@ -294,6 +298,9 @@ def _report(project: Project, round: str, contrasts: Sequence[Contrast]) -> Repo
         exports=tuple(lake.rows("exports", ["path", "format", "rows"], round=round)),
         handoffs=tuple(_handoffs(project)),
         contrasts=contrast_table(contrasts),
+        breaks=breaks(project, round),
+        worst_steps=worst_steps(worst),
+        curves=curves(worst),
     )
 
 

@@ -77,7 +77,19 @@ def robustness(project: Project, round: str) -> Written:
     return lake.write("robustness", rows, inputs=inputs, round=round)
 
 
-RUN_COLUMNS = ("takeover_id", "point_id", "arm", "view", "tier", "purpose", "solved", "steps", "prompt_tokens", "shard")
+RUN_COLUMNS = (
+    "takeover_id",
+    "point_id",
+    "variant_id",
+    "arm",
+    "view",
+    "tier",
+    "purpose",
+    "solved",
+    "steps",
+    "prompt_tokens",
+    "shard",
+)
 
 
 def evaluated(lake: Lake, round: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

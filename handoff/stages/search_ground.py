@@ -55,6 +55,8 @@ class Guesses(NamedTuple):
     """What they are, in words."""
     values: list[float | None]
     """Mean rank of each step, 0 (easiest) to 1; ``None``: there is no guess."""
+    parts: dict[str, Sequence[float | None]]
+    """Each of them by name, on its own scale."""
     note: str
     """What could not be had; empty when nothing."""
 
@@ -117,7 +119,8 @@ class Ground:
         """What may foretell the cost of these steps. ``first``: a takeover under the richest view at each."""
         trials = [self._cost(first[row["h"]], row) for row in rows]
         kind, own, note = self._uncertainty(rows, first)
-        return Guesses(f"{TRIAL} + {kind}", mean_ranks([trials, own]), note)
+        parts = {TRIAL: trials, kind: own}
+        return Guesses(" + ".join(parts), mean_ranks(list(parts.values())), parts, note)
 
     def _uncertainty(
         self, rows: Sequence[Mapping[str, Any]], first: Mapping[int, Mapping[str, Any]]

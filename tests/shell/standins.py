@@ -58,6 +58,7 @@ class Stages:
             "diagnosis": types.SimpleNamespace(diagnostics=self.diagnostics, robustness=self.robustness),
             "tiers": types.SimpleNamespace(tiers=self.tiers),
             "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set, exports=self.exports),
+            "breaks": types.SimpleNamespace(breaks=lambda project, round: ()),
             "coevolution": types.SimpleNamespace(policy=self.policy, round_report=self.round_report),
         }
 
