@@ -479,9 +479,31 @@ SCHEMAS: dict[str, pa.Schema] = {
         trained_tokens=pa.int64(),
         env_tokens=pa.int64(),
         tokenizer=pa.string(),
+        basis=pa.string(),  # solved; relabelled, recovery (table salvaged)
         gates=pa.string(),  # JSON: gate → verdict and evidence
         chosen_because=pa.string(),
         sample=pa.string(),  # the canonical sample, JSON (samples.py)
+    ),
+    # What runs give beside their solves, docs/science.md §11. Partition: round, shard.
+    "salvaged": _schema(
+        salvage_id=pa.string(),
+        basis=pa.string(),  # relabelled (a smaller task that a failed takeover solved), recovery (out of a wrong turn)
+        takeover_id=pa.string(),  # null: of a recorded run
+        trajectory_id=pa.string(),
+        point_id=pa.string(),
+        task_id=pa.string(),
+        split=pa.string(),
+        view=pa.string(),
+        view_id=pa.string(),
+        first_step=pa.int32(),  # of what is learned: the takeover's own steps, or the recorded run's
+        last_step=pa.int32(),
+        verdict=pa.string(),  # kept, dropped
+        reason=pa.string(),
+        goals=_STRINGS,  # tests that it made pass
+        statement=pa.string(),  # of the smaller task
+        failing_before=pa.int32(),
+        failing_after=pa.int32(),
+        evidence=pa.string(),  # JSON
     ),
     # One rejected candidate, for the funnel. Partition: round.
     "curation_funnel": _schema(

@@ -74,6 +74,15 @@ class WorstPointSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """What it is given."""
 
 
+class SalvageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is made of runs beside their solves (docs/science.md §11)."""
+
+    relabelled: bool = True
+    """Failed takeovers that made some tests pass, as successes of that smaller task."""
+    recovery: bool = True
+    """Ways out of wrong turns of recorded runs."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
@@ -121,6 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     worst_points: WorstPointSettings = WorstPointSettings()
+    salvage: SalvageSettings = SalvageSettings()
     studies: dict[str, Study] = {}
     """``[studies.NAME]``: comparisons of views or of models (``docs/studies.md``). ``debt`` and ``tax`` are there
     without being described."""

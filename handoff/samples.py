@@ -39,6 +39,7 @@ ENV_WEIGHT = 0.05
 Kind: TypeAlias = Literal["sft", "preference", "rl_prompt", "env_prediction", "state_reconstruction"]
 Role: TypeAlias = Literal["context", "action", "env_output", "warning", "handoff_context", "handoff_state"]
 Part: TypeAlias = Literal["messages", "chosen", "rejected"]
+Basis: TypeAlias = Literal["solved", "relabelled", "recovery"]
 
 PREDICT = (
     "You are given a software task, what is known about the work so far, the latest steps and the next action. "
@@ -161,6 +162,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     source_record: int | None = None
     source_sha256: str | None = None
     redactions: int = 0
+    basis: Basis = "solved"
+    """Why it is worth learning: the task was solved, or what table ``salvaged`` says."""
 
     @staticmethod
     def of(
@@ -646,6 +649,7 @@ def sample_row(sample: Sample, *, gates: Mapping[str, object], chosen_because: s
         "trained_tokens": sample.token_counts.trained,
         "env_tokens": sample.token_counts.env_output,
         "tokenizer": sample.token_counts.tokenizer,
+        "basis": origin.basis,
         "gates": canonical_json(dict(gates)).decode(),
         "chosen_because": chosen_because,
         "sample": msgspec.json.encode(sample).decode(),

@@ -47,6 +47,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "takeover_runs": ("takeover_id",),
     "diagnostics": ("takeover_id", "metric"),
     "robustness": ("split", "arm", "view", "label", "tier", "metric"),
+    "salvaged": ("salvage_id",),
     "tiers": ("split", "arm", "tier"),
     "curated_training_set": ("sample_id",),
     "exports": ("path",),

@@ -6,6 +6,7 @@ from handoff_assets.diagnostics import diagnostics
 from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import rounds, same_round
 from handoff_assets.robustness import robustness
+from handoff_assets.salvaged import salvaged
 from handoff_assets.table import table
 from handoff_assets.takeover_runs import takeover_runs
 from resources.project import ProjectResource
@@ -13,9 +14,9 @@ from resources.project import ProjectResource
 KINDS = Summary(
     title="curated samples",
     sql="""
-        SELECT kind, view, split, count(*) AS samples, count(DISTINCT task_id) AS tasks,
+        SELECT kind, basis, view, split, count(*) AS samples, count(DISTINCT task_id) AS tasks,
                sum(trained_tokens) AS trained_tokens, sum(env_tokens) AS env_tokens
-        FROM rows GROUP BY ALL ORDER BY kind, view, split
+        FROM rows GROUP BY ALL ORDER BY kind, basis, view, split
     """,
     group="kind",
     label="view",
@@ -35,6 +36,7 @@ FUNNEL = Summary(
     upstream=[
         AssetDep(takeover_runs, partition_mapping=same_round),
         AssetDep(diagnostics, partition_mapping=same_round),
+        AssetDep(salvaged, partition_mapping=same_round),
         robustness,
     ],
 )
@@ -43,7 +45,7 @@ def curated_training_set(context: AssetExecutionContext, project: ProjectResourc
 
     Candidates are takeovers that solved their task at a fair price; secrets are replaced, actions that use what
     the successor could not have known are repaired, moved to a richer view or dropped. What was dropped is in
-    the table `curation_funnel`.
+    the table `curation_funnel`. `basis` tells samples of failed or recorded runs (`salvaged`) from solved ones.
     """
     from handoff.stages import curation
 

@@ -21,6 +21,7 @@ from handoff_assets.raw_trajectories import raw_trajectories
 from handoff_assets.repository_states import repository_states
 from handoff_assets.robustness import robustness
 from handoff_assets.round_report import round_report
+from handoff_assets.salvaged import salvaged
 from handoff_assets.takeover_runs import takeover_runs
 from handoff_assets.tiers import tiers
 from handoff_assets.view_renderings import view_renderings
@@ -47,6 +48,7 @@ ASSETS = (
     adversarial_variants,
     takeover_runs,
     diagnostics,
+    salvaged,
     robustness,
     tiers,
     curated_training_set,

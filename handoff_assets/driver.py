@@ -58,6 +58,7 @@ STAGES: dict[str, dict[str, str]] = {
         "adversarial_variants": "adversary",
         "takeover_runs": "takeovers",
         "diagnostics": "diagnosis",
+        "salvaged": "salvage",
     },
     ROUND: {
         "robustness": "diagnosis",

@@ -25,7 +25,7 @@ report_job = define_asset_job(
 )
 takeover_job = define_asset_job(
     TAKEOVER,
-    selection=AssetSelection.assets("worst_points", "adversarial_variants", "takeover_runs", "diagnostics"),
+    selection=AssetSelection.assets("worst_points", "adversarial_variants", "takeover_runs", "diagnostics", "salvaged"),
     description="Starts successors from one shard's handoff points in one round, and diagnoses what they did.",
 )
 round_job = define_asset_job(

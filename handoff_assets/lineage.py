@@ -108,6 +108,12 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "n_points": ("takeover_runs.point_id",),
         "n_tasks": ("injected_handoffs.task_id",),
     },
+    "salvaged": {
+        "takeover_id": ("takeover_runs.takeover_id",),
+        "point_id": ("injected_handoffs.point_id",),
+        "goals": ("takeover_runs.final_tree", "injected_handoffs.tree"),
+        "statement": ("raw_trajectories.task", "takeover_runs.final_tree"),
+    },
     "tiers": {
         "split": ("injected_handoffs.split",),
         "arm": ("takeover_runs.arm",),
@@ -132,6 +138,7 @@ COLUMN_LINEAGE: dict[str, dict[str, tuple[str, ...]]] = {
         "tier": ("takeover_runs.tier",),
         "licence": ("raw_trajectories.licence",),
         "reward": ("takeover_runs.solved",),
+        "basis": ("salvaged.basis",),
         "chosen_because": ("takeover_runs.solved", "takeover_runs.steps", "diagnostics.value"),
         "sample": ("raw_trajectories.task", "takeover_runs.transcript", "view_renderings.text_sha256"),
     },

@@ -40,6 +40,8 @@ hands to reward functions and environments; a GRPO group shares one `view_id`.
 ## How to train on it
 
 `SFTConfig(completion_only_loss=True, assistant_only_loss=True)` trains the successor's replies and nothing else.
+`sft-relabelled-*.jsonl` (failed takeovers, as successes of a smaller task that they did solve) and
+`sft-recovery-*.jsonl` (ways out of wrong turns of recorded runs) are files of their own: name them, or leave them out.
 With `assistant_only_loss=False` the tool results inside a completion are trained too. Weights of single characters
 (a small loss on environment output, none on clocks and addresses) have no place in this format: the files
 `env_prediction-*.jsonl` carry the environment loss as rows of their own, in which the reply is the tool's output.
@@ -74,7 +76,8 @@ class TrlExporter:
         row["tools"] = compact(sample.tools)
         row["sample_id"] = sample.sample_id
         _count_losses(sample, losses)
-        yield f"{sample.kind}-{sample.origin.split}", row
+        basis = "" if sample.origin.basis == "solved" else f"-{sample.origin.basis}"
+        yield f"{sample.kind}{basis}-{sample.origin.split}", row
 
     def usage(self) -> str:
         """How to load and train."""

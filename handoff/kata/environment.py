@@ -145,16 +145,21 @@ class KataEnvironment:
 
     def verdict(self) -> Verdict:
         """All tests of the base commit on the present state."""
+        run = self.judged()
+        counts = run.counts
+        return Verdict(solved=run.exit_code == 0, passed=counts.get("passed", 0), total=sum(counts.values()))
+
+    def judged(self, target: str = "") -> TestRun:
+        """The base commit's tests on the present state, all of them or those of one file."""
         present = self.files()
         judged = {path: text for path, text in present.items() if not _is_judging(path)}
         judged |= {path: text for path, text in self._base.items() if _is_judging(path)}
         if judged != present:
             self._lay_out(judged)
-        run = self._run_tests(store.tree_id(judged), "")
+        run = self._run_tests(store.tree_id(judged), target)
         if judged != present:  # the state is the agent's again
             self._lay_out(present)
-        counts = run.counts
-        return Verdict(solved=run.exit_code == 0, passed=counts.get("passed", 0), total=sum(counts.values()))
+        return run
 
     def _lay_out(self, files: Mapping[str, str]) -> None:
         """Nothing but these files, beside git's own: a folder may be a link that leads out of the work tree."""

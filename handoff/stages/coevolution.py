@@ -105,8 +105,8 @@ def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
     lake = project.lake
     wanted = {
         r["takeover_id"]
-        for r in lake.rows("curated_training_set", ["kind", "takeover_id"], round=round)
-        if r["kind"] == "sft"
+        for r in lake.rows("curated_training_set", ["kind", "takeover_id", "basis"], round=round)
+        if r["kind"] == "sft" and r["basis"] == "solved"
     }
     runs: dict[str, dict[str, Any]] = {}
     chosen = pc.field("takeover_id").isin(pa.array(sorted(wanted), pa.string()))

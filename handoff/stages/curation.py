@@ -5,16 +5,18 @@ A round's set holds the takeovers collected in it and in the rounds before it, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import msgspec
 import pyarrow.compute as pc
 
 from handoff import actions
 from handoff.adversary import INJECTION
 from handoff.coevolution import hrs_threshold
-from handoff.curation import Candidate, Episode, Rules, build_pair, build_samples, check_grounded, select
+from handoff.curation import Built, Candidate, Choice, Episode, Rules, build_pair, build_samples, check_grounded, select
 from handoff.exports import export
 from handoff.identity import canonical_json, identify
 from handoff.lake import Written
@@ -24,10 +26,13 @@ from handoff.samples import Origin, Sample, read_sample
 from handoff.stages import inputs_of, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
+from handoff.stages.salvage import kept
 from handoff.states.reader import StateReader
 from handoff.takeover import read_transcript
 from handoff.trajectory import Step, Trajectory, prefix
 
+SALVAGED_PER_TASK = 2
+"""Salvaged samples of one task and basis: they stand beside the solved ones and never outnumber them by much."""
 HRS_QUANTILE = 0.1
 """Share of the collected takeovers below which robustness is too low to imitate."""
 
@@ -42,6 +47,9 @@ def curated_training_set(project: Project, round: str) -> Written:
         if round_number(partition["round"]) <= round_number(round)
     ]
     shards = {partition["shard"] for _, partition in upstream}
+    upstream += [
+        ("salvaged", p) for p in lake.partitions("salvaged") if round_number(p["round"]) <= round_number(round)
+    ]
     upstream += [("run_quality", {"shard": shard}) for shard in sorted(shards)]
     inputs = inputs_of("curated_training_set", lake, *upstream)
     if current := lake.current("curated_training_set", inputs=inputs, round=round):
@@ -66,6 +74,9 @@ def _curate(workshop: _Workshop, round: str) -> tuple[list[dict[str, Any]], list
         funnel += built.funnel
     for pair in selection.pairs:
         built = build_pair(episodes[pair.chosen], episodes[pair.rejected], pair, seen=seen)
+        rows += built.rows
+        funnel += built.funnel
+    for built in workshop.salvaged(round, seen):
         rows += built.rows
         funnel += built.funnel
     rows.sort(key=lambda row: (row["kind"], row["sample_id"]))
@@ -159,6 +170,90 @@ class _Workshop:
             fingerprint=identify("i", canonical_json([step.actions for step in episode.steps])),
         )
 
+    def salvaged(self, round: str, seen: set[str]) -> Iterator[Built]:
+        """What was salvaged, through the gates that do not ask for a solved task; one of a point and basis, and at most
+        ``SALVAGED_PER_TASK`` of a task."""
+        project = self._project
+        wanted = [name for name in ("relabelled", "recovery") if getattr(project.settings.salvage, name)]
+        taken: Counter[tuple[str, str]] = Counter()
+        points: set[tuple[str, str]] = set()
+        for row in sorted(kept(project, round, wanted), key=_most_salvaged):
+            task = (row["basis"], row["task_id"] or row["trajectory_id"])
+            if (row["basis"], row["point_id"]) in points or taken[task] >= SALVAGED_PER_TASK:
+                continue
+            episode, destroyed = self._salvaged_episode(row)
+            gates, problem = self._salvage_gates(row, episode, destroyed)
+            if problem is not None:
+                yield Built(rows=(), funnel=(problem,))
+                continue
+            taken[task] += 1
+            points.add((row["basis"], row["point_id"]))
+            choice = Choice(takeover_id=row["takeover_id"] or row["salvage_id"], because=row["reason"], gates=gates)
+            yield build_samples(episode, choice, kinds=("sft",), seen=seen)
+
+    def _salvaged_episode(self, row: Mapping[str, Any]) -> tuple[Episode, int | None]:
+        """(the episode, correct hunks that it destroyed)."""
+        if row["takeover_id"] is None:
+            shard = row["shard"]
+            handoffs = self._shard(shard)
+            point = self._table(shard, "injected_handoffs", "point_id")[row["point_id"]]
+            view = self._table(shard, "view_renderings", "view_id")[row["view_id"]]
+            head = self._table(shard, "raw_trajectories", "trajectory_id")[point["trajectory_id"]]
+            origin = msgspec.structs.replace(Origin.of(head, point, view), basis="recovery", provenance="recorded")
+            steps = handoffs.trajectory(point).steps[row["first_step"] - 1 : row["last_step"]]
+            briefing = handoffs.briefing(point, row["view"], row["view_id"])
+            return Episode(origin=origin, briefing=briefing, steps=steps, solved=None), None
+        run = next(  # the same one may have been planned in several rounds
+            run
+            for partition in self._project.lake.partitions("takeover_runs")
+            if partition["shard"] == row["shard"]
+            for run in self._runs(partition["round"], row["shard"])
+            if run["takeover_id"] == row["takeover_id"]
+        )
+        episode = self.episode(run, {})
+        told = msgspec.structs.replace(episode.briefing, task=row["statement"])
+        origin = msgspec.structs.replace(episode.origin, basis="relabelled")
+        episode = msgspec.structs.replace(episode, origin=origin, briefing=told, solved=True, state=None)
+        return episode, run["destroyed_fixes"]
+
+    def _salvage_gates(
+        self, row: Mapping[str, Any], episode: Episode, destroyed: int | None
+    ) -> tuple[dict[str, object], dict[str, Any] | None]:
+        """(the gates passed, or the funnel row of the one that was not)."""
+        point = self._table(row["shard"], "injected_handoffs", "point_id")[row["point_id"]]
+        briefing = episode.briefing
+        given = (briefing.preamble, briefing.view_text, briefing.task, briefing.tools)
+        grounding = check_grounded(episode.steps, actions.trajectory_keys(episode.steps), given)
+        leak = known_history(self._table(row["shard"], "run_quality", "trajectory_id"), point, episode)
+        variant = episode.origin.variant_id
+        is_injected = variant is not None and (
+            INJECTION in self._table(row["shard"], "adversarial_variants", "variant_id")[variant]["families"]
+        )
+        gates: dict[str, object] = {"salvage": {"salvage_id": row["salvage_id"], "basis": row["basis"]}}
+        for gate, passes, evidence in (
+            ("history", leak is None, {"leak": leak}),
+            ("injection", not is_injected, {"is_injected": is_injected}),
+            ("destroyed_fixes", not destroyed, {"destroyed_fixes": destroyed}),
+            ("groundedness", grounding.is_grounded is True, grounding.evidence()),
+        ):
+            if not passes:
+                return {}, {
+                    "takeover_id": row["takeover_id"],
+                    "point_id": row["point_id"],
+                    "gate": gate,
+                    "verdict": "dropped",
+                    "evidence": canonical_json({"salvaged": row["basis"], **evidence}).decode(),
+                }
+            gates[gate] = evidence
+        return gates, None
+
+    def _runs(self, round: str, shard: str) -> list[dict[str, Any]]:
+        name = f"{shard}/takeover_runs/{round}"
+        if name not in self._rows:
+            rows = self._project.lake.rows("takeover_runs", round=round, shard=shard)
+            self._rows[name] = {row["takeover_id"]: row for row in rows}
+        return list(self._rows[name].values())
+
     def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
         """Steps 1..h of a recorded run."""
         point = {"trajectory_id": trajectory_id}
@@ -195,6 +290,11 @@ class _Workshop:
         if name not in self._rows:
             self._rows[name] = {row[key]: row for row in self._project.lake.rows(table, shard=shard)}
         return self._rows[name]
+
+
+def _most_salvaged(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    """What achieved most in fewest steps comes first."""
+    return (row["failing_after"] - row["failing_before"], row["last_step"] - row["first_step"], row["salvage_id"])
 
 
 def known_history(qualities: Mapping[str, Mapping[str, Any]], point: Mapping[str, Any], episode: Episode) -> str | None:

@@ -56,6 +56,7 @@ class Stages:
             "adversary": types.SimpleNamespace(adversarial_variants=self.adversarial_variants),
             "takeovers": types.SimpleNamespace(takeover_runs=self.takeover_runs),
             "diagnosis": types.SimpleNamespace(diagnostics=self.diagnostics, robustness=self.robustness),
+            "salvage": types.SimpleNamespace(salvaged=self.salvaged),
             "tiers": types.SimpleNamespace(tiers=self.tiers),
             "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set, exports=self.exports),
             "breaks": types.SimpleNamespace(breaks=lambda project, round: ()),
@@ -235,6 +236,10 @@ class Stages:
 
         upstream = [("diagnostics", p) for p in project.lake.partitions("diagnostics") if p["round"] == round]
         return self._write(project, "robustness", inputs_of("robustness", project.lake, *upstream), rows, round=round)
+
+    def salvaged(self, project: Project, round: str, shard: str) -> Written:
+        inputs = inputs_of("salvaged", project.lake, ("takeover_runs", {"round": round, "shard": shard}))
+        return self._write(project, "salvaged", inputs, list, round=round, shard=shard)
 
     def tiers(self, project: Project, round: str) -> Written:
         upstream = [("diagnostics", p) for p in project.lake.partitions("diagnostics") if p["round"] == round]

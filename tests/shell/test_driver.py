@@ -39,7 +39,7 @@ def test_the_whole_graph_runs_once_and_a_second_run_does_nothing(project: Projec
     for shard in SHARDS:
         drop(project, f"{shard}.jsonl", shard.encode())
     runs, seen = run(project, rounds)
-    stages_total = 2 * 6 + 1 + rounds * (4 + 6)
+    stages_total = 2 * 6 + 1 + rounds * (5 + 6)
     assert runs == 2 + 1 + rounds * 2
     assert [at.done for at in seen if at.written] == list(range(1, stages_total + 1))
     assert {at.total for at in seen} == {stages_total}
