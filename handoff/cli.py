@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.markup import escape
@@ -425,12 +425,11 @@ def takeover(
     row = one_takeover(project, point, view, successor, seed, writer)
     print_takeover(row)
     if row["status"] == "error":
-        remedy = (
-            "correct its command or its model, and run"
-            if row["successor"] == "command"
-            else "then run the same command"
-        )
-        complain(f"{successor} could not act: {row['note']}; see `handoff doctor`, {remedy} again")
+        remedy = f"{successor} could not act: {row['note']}; see `handoff doctor`"
+        if "run again" not in row["note"]:
+            what = "correct its command or its model" if row["successor"] == "command" else "mend that"
+            remedy += f", {what}, and run the same command again"
+        complain(remedy)
         raise typer.Exit(2)
 
 
@@ -446,6 +445,10 @@ def worst_point(
     view: Annotated[str, typer.Option(help="What it is given, as for `handoff view`.")] = "repo",
     budget: Annotated[int, typer.Option(min=1, help="Takeovers that choose. At least one a step.")] = 120,
     round: Annotated[str | None, typer.Option(help="Round of the policy. Default: the newest.")] = None,
+    guess: Annotated[
+        str,
+        typer.Option(help="What foretells cost: auto, uncertainty (the successor's own, where it tells), heuristics."),
+    ] = "auto",
     plot: Annotated[Path | None, typer.Option(help="Write the cost curve to this file, as SVG.")] = None,
     data: Data = None,
 ) -> None:
@@ -453,14 +456,25 @@ def worst_point(
     from handoff.lake import write_file
     from handoff.project import Project
     from handoff.report.plots import cost_curve
+    from handoff.stages.search_ground import Guess
     from handoff.stages.worst_points import find_worst_point
     from handoff.terminal_takeover import print_worst_point
 
+    chosen = next((name for name in get_args(Guess) if name == guess), None)
+    if chosen is None:
+        raise InputError(f"no guess {guess!r}; choose one of {', '.join(get_args(Guess))}")
     project = Project(data_folder(data))
     warn_about_sandbox(project)
     with progress() as report:
         worst = find_worst_point(
-            project, run, arm=successor, view=view, budget=budget, round=round, progress=report("taking over")
+            project,
+            run,
+            arm=successor,
+            view=view,
+            budget=budget,
+            round=round,
+            guess=chosen,
+            progress=report("taking over"),
         )
     print_worst_point(worst)
     if plot is not None:

@@ -66,7 +66,7 @@ class WorstPointSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     runs: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Recorded runs. None unless asked for: a search takes ``budget`` takeovers and some more."""
-    budget: _Positive = 60
+    budget: _Positive = 120
     """Takeovers of one search that choose."""
     successor: str = "E"
     """Who takes over: a trained policy, or one that ``[successors.NAME]`` describes."""

@@ -189,6 +189,7 @@ def _run(
 
     context = context_of("")
     transcript: list[Step] = []
+    first_logprob: float | None = None
     status: Status
     is_lost = False
     while True:
@@ -208,6 +209,7 @@ def _run(
             notes += [replied.error] if replied.error else []
             is_lost = replied.is_passing
             break
+        first_logprob = first_logprob if transcript else reply.logprob
         meter.call(reply)
         purse.pay(reply.cost, recorder.ledger.spoiled)
         is_changing, context = changes(reply.actions, context)
@@ -258,6 +260,7 @@ def _run(
         probe_plan=answer.plan,
         transcript=tuple(transcript),
         note="; ".join(notes + recorder.ledger.notes + recorder.notes),
+        first_logprob=first_logprob,
         is_lost=is_lost,
     )
 

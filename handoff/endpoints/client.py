@@ -102,7 +102,7 @@ class Client:
             failure = self._attempt(body, f"{label}-{spoiled}")
             if isinstance(failure, wire.Completion):
                 return msgspec.structs.replace(failure, attempts=attempt, cost=self._cost(failure))
-            if failure.kind in ("context", "no_tools", "no_schema", "no_bounds", "rejected"):
+            if failure.kind in ("context", "no_tools", "no_schema", "no_bounds", "no_logprobs", "rejected"):
                 return wire.Declined(why=failure.kind, message=failure.message[:_SHOWN])
             if failure.kind != "passing":
                 raise EndpointError(self._remedy(failure))

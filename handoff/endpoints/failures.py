@@ -13,7 +13,17 @@ from typing import Literal
 import msgspec
 
 Kind = Literal[
-    "passing", "context", "no_tools", "no_schema", "no_bounds", "rejected", "key", "model", "quota", "settings"
+    "passing",
+    "context",
+    "no_tools",
+    "no_schema",
+    "no_bounds",
+    "no_logprobs",
+    "rejected",
+    "key",
+    "model",
+    "quota",
+    "settings",
 ]
 """``passing`` may pass when asked again; the last four need the user; the rest are outcomes."""
 
@@ -46,6 +56,7 @@ _NO_BOUNDS = re.compile(
     r"|failed to parse grammar|schema[^.]{0,40}unsupported (?:features?|keywords?))"
 )
 """Of a schema that holds keywords which others of its kind do without."""
+_NO_LOGPROBS = re.compile(r"\blog_?probs?\b|log-?probabilit", re.I)
 _QUOTA = re.compile(
     r"insufficient_quota|insufficient (?:balance|credit|funds)|exceeded your current quota|billing", re.I
 )
@@ -81,6 +92,8 @@ def judge(status: int, message: str, headers: Mapping[str, str]) -> Failure:
         kind = "context"
     elif status == 402 or (status in (400, 403, 429) and _QUOTA.search(message)):
         kind = "quota"
+    elif status in (400, 403, 404, 422, 500, 501) and _NO_LOGPROBS.search(message):
+        kind = "no_logprobs"
     elif status in (401, 403):
         kind = "key"
     elif status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(message):

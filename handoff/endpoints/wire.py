@@ -44,14 +44,16 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     cost: float | None = None
     """US dollars. ``None``: no prices, or no usage."""
     attempts: int = 1
+    logprob: float | None = None
+    """Mean log-probability of its tokens, in nats, where it was asked for and told."""
 
 
 class Declined(msgspec.Struct, frozen=True, kw_only=True, tag="declined"):
     """The endpoint understood the request and will never answer it: an outcome, not a fault."""
 
-    why: Literal["context", "no_tools", "no_schema", "no_bounds", "rejected"]
-    """The prompt is too long; no tool calls here; no schemas here; schemas, but not this one; anything else, such as
-    a content filter."""
+    why: Literal["context", "no_tools", "no_schema", "no_bounds", "no_logprobs", "rejected"]
+    """The prompt is too long; no tool calls here; no schemas here; schemas, but not this one; no log-probabilities;
+    anything else, such as a content filter."""
     message: str
 
 
@@ -163,7 +165,24 @@ def read_completion(data: bytes) -> Completion:
         usage=usage,
         reasoning_tokens=reasoning,
         model=_text(value.get("model"))[:200] or None,
+        logprob=_logprob(choice.get("logprobs")),
     )
+
+
+def _logprob(value: Any) -> float | None:
+    """The mean over the tokens that have one; a token so unlikely that the server says no more (−9999) has none."""
+    if not isinstance(value, dict):
+        return None
+    content, plain = value.get("content"), value.get("token_logprobs")
+    told: list[Any] = plain if isinstance(plain, list) else []
+    if isinstance(content, list):
+        told = [token.get("logprob") if isinstance(token, dict) else None for token in content]
+    known = [
+        min(0.0, float(one))
+        for one in told
+        if isinstance(one, int | float) and not isinstance(one, bool) and -1000 < one < 1
+    ]
+    return sum(known) / len(known) if known else None
 
 
 def _text(value: Any) -> str:

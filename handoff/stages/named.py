@@ -78,14 +78,14 @@ class Named:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def successor(self, name: str) -> NamedSuccessor:
-        """One of those that were named."""
+    def successor(self, name: str, *, asks_logprobs: bool = False) -> NamedSuccessor:
+        """One of those that were named. ``asks_logprobs``: as for ``OpenAISuccessor``; commands tell none."""
         found = described(self._project, name)
         client = self._clients.get(model_of(self._project, name))
         if isinstance(found, Command):
             return CommandSuccessor(found, name=name, client=client)
         assert client is not None, "it was named"
-        return OpenAISuccessor(client, name=name)
+        return OpenAISuccessor(client, name=name, asks_logprobs=asks_logprobs)
 
     @property
     def at_once(self) -> int:

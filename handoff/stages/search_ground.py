@@ -6,7 +6,7 @@ A takeover there is a job like any other (``takeovers.py``), journaled by all th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,10 @@ RICHEST = "trace"
 """The view under which a candidate has to be solvable."""
 ATTEMPTS = 3
 """Runs under it, of which one has to solve the task."""
+
+
+Guess: TypeAlias = Literal["auto", "uncertainty", "heuristics"]
+"""What may foretell cost beside the takeover with the whole trace."""
 
 
 class Solvable(NamedTuple):
@@ -115,12 +119,25 @@ class Ground:
     def _lacking(self, row: Mapping[str, Any], view: str) -> str:
         return lacking(parse_view(view), self.trajectory, row["h"], self._handoffs.reader(row))
 
-    def guesses(self, rows: Sequence[Mapping[str, Any]], first: Mapping[int, Mapping[str, Any]]) -> Guesses:
-        """What may foretell the cost of these steps. ``first``: a takeover under the richest view at each."""
+    def guesses(
+        self, rows: Sequence[Mapping[str, Any]], first: Mapping[int, Mapping[str, Any]], guess: Guess = "auto"
+    ) -> Guesses:
+        """What may foretell the cost of these steps. ``first``: a takeover under the richest view at each.
+
+        ``auto`` is ``uncertainty`` for models on endpoints and ``heuristics`` for all others: a policy's entropy
+        foretells nothing, or the contrary (``bench/worst_point.py``).
+        """
+        is_policy = self._arm in self._policies
         trials = [self._cost(first[row["h"]], row) for row in rows]
-        kind, own, note = self._uncertainty(rows, first)
+        if guess == "heuristics" or (guess == "auto" and is_policy):
+            kind, own, note = COMBINED, self._heuristics(rows), ""
+        else:
+            kind, own, note = self._uncertainty(rows, first)
         parts = {TRIAL: trials, kind: own}
         return Guesses(" + ".join(parts), mean_ranks(list(parts.values())), parts, note)
+
+    def _heuristics(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[float | None]:
+        return combined([self.heuristics(row) for row in rows])
 
     def _uncertainty(
         self, rows: Sequence[Mapping[str, Any]], first: Mapping[int, Mapping[str, Any]]
@@ -136,7 +153,7 @@ class Ground:
             note = "the endpoint returns no log-probabilities"
         else:
             note = f"{self._arm} does not tell how uncertain it is"
-        return COMBINED, combined([self.heuristics(row) for row in rows]), f"{note}: named heuristics stand in"
+        return COMBINED, self._heuristics(rows), f"{note}: named heuristics stand in"
 
     def _policy(self) -> Policy:
         path = self._project.policies / self._policies[self._arm]["path"]
@@ -164,7 +181,7 @@ class Ground:
         first: dict[int, Mapping[str, Any]] = {}
         for number in range(ATTEMPTS):
             left = [h for h in sorted(points) if h not in solved]
-            rows = self.run([(points[h], RICHEST, number) for h in left])
+            rows = self.run([(points[h], RICHEST, number) for h in left], asks_logprobs=number == 0)
             trials += len(rows)
             first = first or dict(zip(left, rows, strict=True))
             for h, row in zip(left, rows, strict=True):
@@ -201,9 +218,14 @@ class Ground:
             cap=Cap(steps=settings.step_budget, prompt_tokens=settings.token_budget),
         ).value
 
-    def run(self, wanted: Sequence[tuple[Mapping[str, Any], str, int]]) -> list[dict[str, Any]]:
+    def run(
+        self, wanted: Sequence[tuple[Mapping[str, Any], str, int]], *, asks_logprobs: bool = False
+    ) -> list[dict[str, Any]]:
         """Rows as of ``takeover_runs`` of takeovers at (point, view, number of the run), in order."""
-        jobs = [self.job(row, view, number) for row, view, number in wanted]
+        jobs = [
+            msgspec.structs.replace(self.job(row, view, number), asks_logprobs=asks_logprobs)
+            for row, view, number in wanted
+        ]
         return list(run_jobs(self._project, jobs, self._progress))
 
     def job(self, row: Mapping[str, Any], view: str, number: int) -> Job:

@@ -96,6 +96,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Spent on writing the view."""
     noise: tuple[Noise, ...] = ()
     """What the surroundings do while it runs."""
+    asks_logprobs: bool = False
+    """An endpoint is asked how likely its first reply was."""
 
     @property
     def is_embedded(self) -> bool:
@@ -205,7 +207,7 @@ def run_named(project: Project, jobs: Sequence[Job], progress: Progress | None) 
     with Named(project, [job.named for job in jobs if job.named is not None]) as named:
 
         def run(lab: KataLab, job: Job) -> dict[str, Any]:
-            successor = named.successor(job.named or "")
+            successor = named.successor(job.named or "", asks_logprobs=job.asks_logprobs)
             if job.is_embedded:
                 return execute(lab, job, successor)
             with RealPlace(project, job, slots, tasks[job.shard]) as place:

@@ -21,7 +21,7 @@ from handoff.lake import Written
 from handoff.project import Project
 from handoff.stages import inputs_of, is_executable, round_name, round_number
 from handoff.stages.handoffs import Handoffs
-from handoff.stages.search_ground import Ground
+from handoff.stages.search_ground import Ground, Guess
 from handoff.stages.takeovers import LEARNED
 from handoff.views import parse_view
 
@@ -170,11 +170,13 @@ def find_worst_point(
     budget: int,
     round: str | None = None,
     among: Collection[str] | None = None,
+    guess: Guess = "auto",
     progress: Progress | None = None,
 ) -> WorstPoint:
     """Search one run's worst point for one successor under one view.
 
-    ``among``: ids of the points that are candidates; every step with a known state when ``None``.
+    ``among``: ids of the points that are candidates; every step with a known state when ``None``. ``guess``: what comes
+    in as a prior (``Ground.guesses``).
 
     ``trajectory_id``: may be the beginning of one. ``arm``: a trained policy of ``round`` (default: the latest that has
     it), a reference successor of the embedded world, or one that the settings name. ``budget``: takeovers that choose;
@@ -197,7 +199,7 @@ def find_worst_point(
         ground.require_view(points, view)
         tried = ground.solvable(points)
         candidates = [points[h] for h in tried.solved]
-        guesses = ground.guesses(candidates, tried.first)
+        guesses = ground.guesses(candidates, tried.first, guess)
         found = find_worst(
             [
                 Candidate(point_id=row["point_id"], h=row["h"], surrogate=guess)

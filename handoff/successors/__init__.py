@@ -71,6 +71,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """US dollars."""
     model: str | None = None
+    logprob: float | None = None
+    """Mean log-probability of its tokens, in nats, where it was asked for and told."""
     finish: str = ""
     """Why the model stopped, in its endpoint's word; ``length``: it was cut off. Empty: nothing is said."""
 

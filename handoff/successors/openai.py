@@ -45,14 +45,17 @@ class OpenAISuccessor:
 
     kind = "openai"
 
-    def __init__(self, client: Client, *, name: str) -> None:
+    def __init__(self, client: Client, *, name: str, asks_logprobs: bool = False) -> None:
+        """``asks_logprobs``: of the first reply, where the endpoint tells them (``Reply.logprob``)."""
         self._client = client
+        self._asks_logprobs = asks_logprobs
         self.name = name
-        self.digest = digest_of(client.endpoint)
+        own = digest_of(client.endpoint)
+        self.digest = identify("m", own, "logprobs") if asks_logprobs else own
 
     def start(self, briefing: Briefing, seed: int) -> Session:
         """A conversation that has only begun. How far the same seed gives the same replies is the endpoint's matter."""
-        return OpenAISession(self._client, briefing, seed)
+        return OpenAISession(self._client, briefing, seed, asks_logprobs=self._asks_logprobs)
 
 
 def digest_of(endpoint: Endpoint) -> str:
@@ -63,8 +66,9 @@ def digest_of(endpoint: Endpoint) -> str:
 class OpenAISession:
     """One run. Implements ``CallingSession``."""
 
-    def __init__(self, client: Client, briefing: Briefing, seed: int) -> None:
+    def __init__(self, client: Client, briefing: Briefing, seed: int, *, asks_logprobs: bool = False) -> None:
         self._client = client
+        self._asks_logprobs = asks_logprobs
         self._endpoint = client.endpoint
         self._sampling = client.endpoint.sampling(seed)
         self._opening = "\n\n".join(message.text for message in briefing.messages())
@@ -184,9 +188,14 @@ class OpenAISession:
             body["tools"] = self._tools
             if purpose == "probe":  # they stay, since they stand at the head of the cached prompt
                 body["tool_choice"] = "none"
+        if purpose == "reply" and self._asks_logprobs and not self._turns:
+            body["logprobs"] = True
         answer = self._ledger.call(self._client, purpose, body)
         if isinstance(answer, Completion):
             return answer
+        if answer.why == "no_logprobs" and self._asks_logprobs:
+            self._asks_logprobs = False
+            return self._answer(purpose, messages, limit, more)
         if answer.why == "no_tools" and self._endpoint.tools == "auto" and not self._is_fenced and not self._turns:
             self._is_fenced = True
             self._messages = self._begin()
@@ -244,6 +253,7 @@ class OpenAISession:
             usage=usage if usage != Usage() else None,
             cost=completion.cost,
             model=completion.model,
+            logprob=completion.logprob,
             finish=completion.finish,
         )
         return Pending(reply, message, ids, tuple(remarks))
@@ -306,6 +316,8 @@ def _refusal(answer: Declined, *, is_bound: bool) -> SuccessorError:
         return _NoSchema(answer)
     if answer.why == "no_tools":
         return SuccessorError(f"the endpoint has no tools: {answer.message}; set tools to fenced or auto")
+    if answer.why == "no_logprobs":
+        return SuccessorError(f"the endpoint tells no log-probabilities: {answer.message}; take them out of extra_body")
     return SuccessorError(f"the endpoint will not answer this: {answer.message}")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from handoff import cli
+from handoff.endpoints import Endpoint
 from handoff.errors import InputError
 from handoff.kata.record import record
 from handoff.kata.world import generate
@@ -112,6 +114,39 @@ def test_what_is_not_judged_is_neither_solvable_nor_unsolvable(recorded: Path, m
     assert tried.unsolved == tuple(h for h in sorted(points) if kinds[h] == 0)
     assert tried.unjudged == tuple(h for h in sorted(points) if kinds[h] in (1, 2))
     assert tried.solved == tuple(h for h in sorted(points) if kinds[h] == 3)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "note"),
+    [
+        ([-0.5, -0.25], "log-probability", ""),
+        ([-0.5, None], "heuristics", "the endpoint returns no log-probabilities: named heuristics stand in"),
+    ],
+)
+def test_an_endpoint_is_guessed_by_its_own_uncertainty_where_it_tells(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, told: list[float | None], kind: str, note: str
+) -> None:
+    """The first takeover at each step asks for it, the later ones do not."""
+    asked: list[bool] = []
+
+    def judged(project: Project, jobs: Sequence[Job], progress: object) -> list[dict[str, object]]:
+        asked.extend(job.asks_logprobs for job in jobs)
+        return [
+            {"solved": place > 0, "note": "", "steps": place, "prompt_tokens": 9, "first_logprob": told[place % 2]}
+            for place, _ in enumerate(jobs)
+        ]
+
+    monkeypatch.setattr(search_ground, "run_jobs", judged)
+    endpoint = Endpoint(base_url="http://127.0.0.1:9/v1", model="m")
+    project = Project(recorded, msgspec.structs.replace(Project(recorded).settings, successors={"stub": endpoint}))
+    with Handoffs(project, "kata-test") as handoffs:
+        ground = Ground(project, handoffs, "kata-test", shortest(project), "stub", None)
+        points = ground.points()
+        tried = ground.solvable(points)
+        found = ground.guesses([points[h] for h in tried.solved], tried.first)
+    assert asked[: len(points)] == [True] * len(points) and not any(asked[len(points) :])
+    assert found.kind == f"cost with the whole trace + {kind}" and found.note == note
+    assert all(value is not None and 0 <= value <= 1 for value in found.values)
 
 
 def test_a_search_without_a_candidate_says_so(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,23 @@ def test_a_takeover_ends_its_probe_is_answered_and_usage_adds_up(tmp_path: Path,
         assert (usage[1].cached or 0) >= (usage[0].prompt or 0) - 8
 
 
+def test_the_first_reply_is_told_how_likely_it_was(tmp_path: Path, url: str) -> None:
+    """By a real server, for a reply that calls a tool or not; the requests after it do not ask."""
+    endpoint = endpoint_at(url, tools="native")
+    with Client(endpoint) as client:
+        takeover = run_takeover(
+            takeover_id="k_llama",
+            briefing=Briefing(task="List the files.", view="repo", view_text="", preamble="You take over."),
+            successor=OpenAISuccessor(client, name="smollm2", asks_logprobs=True),
+            environment=World,
+            budget=Budget(steps=2, prompt_tokens=100_000),
+            seed=11,
+            question=None,
+            journal=Journal(tmp_path, sync="never"),
+        )
+    assert takeover.first_logprob is not None and -20 < takeover.first_logprob < 0
+
+
 def test_killed_after_an_answer_it_goes_on_and_repeats_no_request(tmp_path: Path, url: str) -> None:
     """The request whose answer never arrived is the only one that is made again."""
     endpoint = endpoint_at(url, tools="fenced")

@@ -17,6 +17,7 @@ from scripted_endpoint import Answer as Scene
 from scripted_endpoint import Scripted, client
 
 from handoff.endpoints import Lost, Prices
+from handoff.endpoints.wire import read_completion
 from handoff.errors import EndpointError, InputError
 from handoff.journal import Journal
 from handoff.successors import Briefing, CallingSession, Question, asking
@@ -68,12 +69,13 @@ def run(
     briefing: Briefing = BRIEFING,
     world: Callable[[], Any] = World,
     seed: int = 3,
+    asks_logprobs: bool = False,
     **settings: Any,
 ) -> Takeover:
     return run_takeover(
         takeover_id="k_openai",
         briefing=briefing,
-        successor=OpenAISuccessor(client(transport, **settings), name="stub"),
+        successor=OpenAISuccessor(client(transport, **settings), name="stub", asks_logprobs=asks_logprobs),
         environment=world,
         budget=budget,
         seed=seed,
@@ -115,6 +117,55 @@ def test_the_conversation_begins_with_what_stays(tmp_path: Path) -> None:
         "submit",
     ]
     assert (takeover.status, takeover.steps, takeover.successor) == ("submitted", 1, "openai")
+
+
+def with_logprobs(answer: dict[str, Any], told: object) -> dict[str, Any]:
+    (choice,) = answer["choices"]
+    return {**answer, "choices": [{**choice, "logprobs": told}]}
+
+
+def test_the_first_reply_alone_is_asked_how_likely_it_was(tmp_path: Path) -> None:
+    """And never twice: what a killed run was told is in its journal."""
+    first = with_logprobs(message("", ("bash", {"command": "ls"})), {"content": [{"logprob": -1.0}, {"logprob": -0.5}]})
+    transport = Scripted([first])
+    takeover = run(tmp_path, transport, asks_logprobs=True)
+    assert takeover.first_logprob == -0.75
+    assert [request.get("logprobs") for request in transport.requests] == [True, None]
+    assert run(tmp_path, transport, asks_logprobs=True) == takeover and len(transport.requests) == 2
+    plain = run(tmp_path / "plain", other := Scripted([first]))
+    assert "logprobs" not in other.requests[0] and plain.successor_digest != takeover.successor_digest
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (400, "Unsupported parameter: 'logprobs' is not supported with this model."),
+        (403, "You are not allowed to request logprobs from this model"),
+        (422, "body.logprobs: Extra inputs are not permitted"),
+    ],
+)
+def test_an_endpoint_that_tells_none_is_asked_again_without(tmp_path: Path, refusal: tuple[int, str]) -> None:
+    transport = Scripted([refusal])
+    takeover = run(tmp_path, transport, asks_logprobs=True)
+    assert (takeover.status, takeover.first_logprob) == ("submitted", None)
+    assert [request.get("logprobs") for request in transport.requests] == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("told", "mean"),
+    [
+        (None, None),
+        ("much", None),
+        ({"content": None}, None),
+        ({"content": []}, None),
+        ({"content": [{"logprob": -9999.0}, {"logprob": "x"}, 3, {"logprob": True}, {"logprob": -2}]}, -2.0),
+        ({"content": [{"logprob": 1e-9}]}, 0.0),
+        ({"token_logprobs": [-1.0, None, -3.0]}, -2.0),
+    ],
+)
+def test_whatever_stands_for_log_probabilities_is_read_or_left(told: object, mean: float | None) -> None:
+    body = json.dumps(with_logprobs(message("hello"), told)).encode()
+    assert read_completion(body).logprob == mean
 
 
 def test_parallel_calls_are_carried_out_in_order_and_answered_by_id(tmp_path: Path) -> None:
