@@ -68,6 +68,9 @@ def ancestry(lake: Lake, sample_id: str) -> Chain:
         sample = min(matches, key=lambda row: str(row.get("round", "")))
         links = [Link(table="curated_training_set", id=ids[0], facts=sample)]
         seeker = _Seeker(reader, links)
+        salvage = json.loads(sample["gates"] or "{}").get("salvage")
+        if salvage is not None:
+            seeker.follow("salvaged", "salvage_id", salvage["salvage_id"], _SALVAGED)
         for takeover in _takeovers(reader, sample):
             seeker.follow("takeover_runs", "takeover_id", takeover, _TAKEOVER)
             scores = reader.find(
@@ -126,6 +129,7 @@ def descendants(lake: Lake, source: str, *, relative_to: Path | None = None) -> 
         for table in ("view_renderings", "adversarial_variants"):
             counts[table] = reader.count(table, "point_id", points)
         counts["takeover_runs"] = len(takeovers)
+        counts["salvaged"] = reader.count("salvaged", "trajectory_id", trajectories)
         counts["diagnostics"] = reader.count("diagnostics", "takeover_id", takeovers)
         counts["curated_training_set"] = len(samples)
         exports = reader.exports_of(samples)
@@ -157,10 +161,12 @@ def lines_of(found: Chain | Descendants) -> list[tuple[str, str]]:
 _ID_LENGTH = len("s_") + 24
 
 _SAMPLE = (
-    "sample_id", "kind", "split", "task_id", "repo", "trajectory_id", "point_id", "view_id", "view", "variant_id",
+    "sample_id", "kind",
+    "basis", "split", "task_id", "repo", "trajectory_id", "point_id", "view_id", "view", "variant_id",
     "takeover_id", "tier", "licence", "reward", "prompt_tokens", "trained_tokens", "tokenizer", "gates",
     "chosen_because",
 )  # fmt: skip
+_SALVAGED = ("salvage_id", "basis", "first_step", "last_step", "reason", "goals", "failing_before", "failing_after")
 _TAKEOVER = (
     "takeover_id", "purpose", "arm", "successor", "successor_digest", "seed", "provenance", "status", "solved", "steps",
     "prompt_tokens", "final_tree",

@@ -113,6 +113,7 @@ def test_a_source_goes_forward_to_all_that_derives_from_it(lake: Lake) -> None:
         "view_renderings": 2,
         "adversarial_variants": 0,
         "takeover_runs": 2,
+        "salvaged": 0,
         "diagnostics": 4,
         "curated_training_set": 2,
         "exports": 1,

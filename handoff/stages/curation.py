@@ -230,7 +230,12 @@ class _Workshop:
             INJECTION in self._table(row["shard"], "adversarial_variants", "variant_id")[variant]["families"]
         )
         gates: dict[str, object] = {"salvage": {"salvage_id": row["salvage_id"], "basis": row["basis"]}}
+        limit = None
+        if row["takeover_id"] is not None and point["remaining_steps"] is not None:
+            limit = Rules().max_step_ratio * max(point["remaining_steps"], 1)
+        steps = len(episode.steps)
         for gate, passes, evidence in (
+            ("cost", limit is None or steps <= limit, {"steps": steps, "limit": limit}),
             ("history", leak is None, {"leak": leak}),
             ("injection", not is_injected, {"is_injected": is_injected}),
             ("destroyed_fixes", not destroyed, {"destroyed_fixes": destroyed}),
