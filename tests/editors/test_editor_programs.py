@@ -26,7 +26,7 @@ from tests.editors.references.editors import Aider, Editor, Exact, Pi, Refused, 
 from tests.editors.references.replaying import Replayed
 
 MANY = pytest.mark.parametrize(
-    "count", [pytest.param(200, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)]
+    "count", [pytest.param(80, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)]
 )
 PIECES = ["a", "b", " ", "\t", "x\ty", "\n", "\n", "\n", "def f():", "  ", "é", "“q”", "\f"]
 LINES = ["a", "b", "x y", "", "def f():", "\tq", "  z", "é", "a "]
@@ -202,7 +202,7 @@ def test_windows_of_sweagent_1(inserts_before: bool, count: int, tmp_path: Path,
     programs(count, tmp_path, store, Context(harness="sweagent"), play, 0.35)
 
 
-@pytest.mark.parametrize("count", [pytest.param(60, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(30, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)])
 def test_ranges_of_sweagent_0(count: int, tmp_path: Path, store: Repository) -> None:
     """Its edits are the shell's own arrays, so the reference is the shell."""
 

@@ -99,7 +99,7 @@ class Case:
         return files
 
 
-@pytest.mark.parametrize("count", [pytest.param(120, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(50, id="some"), pytest.param(5000, id="many", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("program", ["git", "patch"])
 def test_patches(program: Program, count: int, tmp_path: Path) -> None:
     totals: Counter[str] = Counter()

@@ -147,7 +147,7 @@ def _absolute(path: str, repo: Path, home: Path) -> str:
     return path if path.startswith("/") else str((repo / path).resolve()) if path != "." else str(repo)
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("format", ["claude_code", "mini_swe_agent"])
 @pytest.mark.parametrize("knows_code", [True, False], ids=["with codes", "without codes"])
 def test_what_is_known_is_so(

@@ -408,13 +408,17 @@ def _runs(draw: st.DrawFn) -> Trajectory:
     return run(*steps, format=format, source=source)
 
 
-@settings(max_examples=400)
-@given(_runs())
-def test_what_is_known_at_a_step_is_what_the_run_cut_there_knows(trajectory: Trajectory) -> None:
-    whole = environment(trajectory)
-    for h in range(len(trajectory.steps) + 1):
-        cut = msgspec.structs.replace(trajectory, steps=prefix(trajectory.steps, h))
-        assert environment(cut).at(h) == whole.at(h)
+@pytest.mark.parametrize("examples", [120, pytest.param(1000, marks=pytest.mark.slow)])
+def test_what_is_known_at_a_step_is_what_the_run_cut_there_knows(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(_runs())
+    def check(trajectory: Trajectory) -> None:
+        whole = environment(trajectory)
+        for h in range(len(trajectory.steps) + 1):
+            cut = msgspec.structs.replace(trajectory, steps=prefix(trajectory.steps, h))
+            assert environment(cut).at(h) == whole.at(h)
+
+    check()
 
 
 @settings(max_examples=150)

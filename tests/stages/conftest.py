@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,13 @@ from handoff.stages import corpus, handoffs, quality
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with a small recorded world, read as far as its views."""
+def recorded(recorded_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder of the module's own with a small recorded world, read as far as its views."""
+    return Path(shutil.copytree(recorded_once, tmp_path_factory.mktemp("kata") / "data"))
+
+
+@pytest.fixture(scope="session")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("kata") / "data"
     record(generate(5, 1, 0, 1), data, seed=5, workers=1)
     project = Project(data)

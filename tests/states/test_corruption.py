@@ -309,11 +309,12 @@ def test_no_corruption_is_ever_verified(repository: Repository, kind: str, with_
         assert outcomes["divergent"] >= (0.6 if with_patch else 0.1) * outcomes["wrong"], outcomes
 
 
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_true_recordings_are_verified_at_the_end(repository: Repository, kind: str) -> None:
+def test_true_recordings_are_verified_at_the_end(repository: Repository, kind: str, count: int) -> None:
     """With a patch the end is verified; and wherever a step is verified, with a patch or without, it is the truth."""
     pairs, runs = [], []
-    for seed in range(30):
+    for seed in range(count):
         run = make(seed, kind, shows=0.5, with_patch=seed % 3 > 0)
         base = commit(repository.git_dir, {p: t.encode() for p, t in run.truths[0].items()}, "Base", branch=f"b{seed}")
         pairs.append((f"t_{seed}", replace(run.trajectory, base_commit=base)))
