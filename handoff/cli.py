@@ -421,7 +421,7 @@ def takeover(
     project = Project(data_folder(data))
     if sandbox is not None:
         project = with_sandbox(project, sandbox)
-    warn_about_sandbox(project)
+    warn_about_sandbox(project, point)
     row = one_takeover(project, point, view, successor, seed, writer)
     print_takeover(row)
     if row["status"] == "error":
@@ -572,7 +572,7 @@ def disturb(
         return
     if point is None or not kind or len(views) > 1:
         raise InputError("say a point, one view and at least one --kind; `handoff disturb --list` lists the kinds")
-    warn_about_sandbox(project)
+    warn_about_sandbox(project, point)
     kinds = [(name, severity) for name in kind]
     terminal_disturb.print_disturbed(disturbances.disturb_point(project, point, kinds, views[0], seed))
 

@@ -22,9 +22,18 @@ def data_folder(data: Path | None) -> Path:
     return data or Path(os.environ.get("HANDOFF_DATA") or "data")
 
 
-def warn_about_sandbox(project: Any) -> None:
-    """Say so when commands will run outside a sandbox."""
+def warn_about_sandbox(project: Any, point: str | None = None) -> None:
+    """Say so when commands will run outside a sandbox. ``point``: where, as a user wrote it; at those of real
+    repositories nothing runs outside one."""
     from handoff.sandbox import HOST_WARNING, missing
 
+    if point is not None and project.settings.sandbox in ("auto", "host"):
+        from handoff.stages import is_embedded
+        from handoff.stages.handoffs import find_point
+
+        if not is_embedded(find_point(project, point)["repo"]):
+            if project.settings.sandbox == "host":
+                err.print("[yellow]note[/yellow] the code of a real repository never runs on the host: bubblewrap does")
+            return
     if project.settings.sandbox == "host" or (project.settings.sandbox in ("auto", "docker") and missing("bubblewrap")):
         err.print(f"[yellow]warning[/yellow] {escape(HOST_WARNING)}")

@@ -58,6 +58,7 @@ def examine(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
     )
     yield _docker(backends["docker"])
     yield from _endpoints(data, environment)
+    yield from _tests(data, backends)
     yield Finding(
         what="tokenizer",
         state="ok",
@@ -137,6 +138,30 @@ def _endpoints(data: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
             some = ", ".join(listed[:5])
             detail = f"{endpoint.base_url} does not list {endpoint.model!r}; set model to one of {some}"
             yield Finding(what=f"successor {name}", state="limited", detail=detail)
+
+
+def _tests(data: Path, backends: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Each rule of ``[tests]``: are its programs there, and can its image be used? No test is run."""
+    try:
+        settings = Project(data).settings
+    except InputError:  # said above
+        return
+    in_docker = settings.sandbox == "docker"
+    for name, rule in sorted(settings.tests.items()):
+        absent = [folder for folder in rule.programs if not Path(folder).is_dir()]
+        place = "docker" if in_docker else "bubblewrap"
+        problems = [
+            f"there is no folder {absent[0]}; install the programs there" if absent and not in_docker else "",
+            f"they need {place}, and {backends[place]}" if backends[place] else "",
+            'its image is used with `sandbox = "docker"` alone' if rule.image and not in_docker else "",
+            'its programs are shown in bubblewrap alone, not with `sandbox = "docker"`'
+            if rule.programs and in_docker
+            else "",
+        ]
+        shown = f"image {rule.image}" if in_docker else ", ".join(rule.programs) or "this machine's own programs"
+        line = rule.command or "as the instance says, else pytest"
+        detail = "; ".join(filter(None, [f"{line}; {shown}", *problems]))
+        yield Finding(what=f"tests {name}", state="limited" if any(problems) else "ok", detail=detail)
 
 
 def _command(name: str, command: Command) -> Finding:

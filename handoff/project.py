@@ -108,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     writer: str = ""
     """Which of ``successors`` writes the ``summary`` and ``structured`` views, and compactions that ``views`` names, at
     the points at which a round starts those of ``evaluate``; beside what rules write. Empty: only rules write."""
+    writer_dollar_budget: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """US dollars that a model may spend on writing one view. ``None``: no limit."""
     points_per_run: _Positive = 2
     """Handoff points of one trajectory that successors are started from."""
     record_limit: _Positive = RECORD_LIMIT

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from handoff import cli
+from handoff.doctor import examine
 from handoff.lake import Lake
 from handoff.report.tables import VIEWS
 from tests.states.histories import Made, make
@@ -363,6 +364,20 @@ def test_a_wrong_setting_names_file_and_field(tmp_path: Path, text: str, words: 
     (tmp_path / "handoff.toml").write_text(text)
     line = refused("report", "--data", tmp_path)
     assert words in line and "handoff.toml" in line
+
+
+def test_doctor_looks_at_the_rules_of_tests(tmp_path: Path, bubblewrap: None) -> None:
+    """What a rule names is there, or it is said what to do."""
+    rules = f'[tests."acme/*"]\nprograms = ["{tmp_path}"]\n[tests."acme/gone"]\nprograms = ["/no/such"]\n'
+    (tmp_path / "handoff.toml").write_text(rules + '[tests."acme/image"]\nimage = "acme/{id}"\n')
+    found = {finding.what: finding for finding in examine(tmp_path, {}) if finding.what.startswith("tests ")}
+    assert {what: finding.state for what, finding in found.items()} == {
+        "tests acme/*": "ok",
+        "tests acme/gone": "limited",
+        "tests acme/image": "limited",
+    }
+    assert "no folder /no/such" in found["tests acme/gone"].detail
+    assert "docker" in found["tests acme/image"].detail
 
 
 def test_doctor_names_what_this_machine_can_do(tmp_path: Path) -> None:

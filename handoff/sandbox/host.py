@@ -23,7 +23,7 @@ from handoff.sandbox.shell import PersistentShell, command_environment, limits_s
 from handoff.sandbox.watch import Sessions, Watch
 
 WARNING = (
-    "WARNING: the sandbox is 'host': commands run as you, with your files, your network and your processes in "
+    "the sandbox is 'host': commands run as you, with your files, your network and your processes in "
     "reach. Only time, memory, output and file size are bounded. Use it for the embedded world only; for any "
     "other agent install bubblewrap."
 )

@@ -140,6 +140,7 @@ def view_renderings(project: Project, shard: str, progress: Progress | None = No
     settings: tuple[object, ...] = own.further_views
     if own.writer:
         settings += (writer_of(project, own.writer).digest, WRITER_VERSION, own.points_per_run, own.seed)
+        settings += tuple(filter(None, [own.writer_dollar_budget]))
     inputs = inputs_of("view_renderings", project.lake, *upstream, settings=settings or None)
     if current := project.lake.current("view_renderings", inputs=inputs, shard=shard):
         return current

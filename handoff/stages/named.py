@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from handoff.endpoints import Client, Endpoint
 from handoff.errors import InputError
+from handoff.identity import identify
 from handoff.project import TAKEN_NAMES, Project
 from handoff.successors import command, openai
 from handoff.successors.command import CommandSuccessor
@@ -51,11 +52,12 @@ def model_of(project: Project, name: str) -> str:
 
 
 def digest_of(project: Project, name: str) -> str:
-    """What identifies a named successor: content hash of all that decides its behaviour."""
+    """What identifies a named successor: its name, and all that decides its behaviour. Two of one behaviour are run
+    each for itself, as their rows say."""
     found = described(project, name)
     if isinstance(found, Endpoint):
-        return openai.digest_of(found)
-    return command.digest_of(found, endpoint_of(project, name).digest if found.endpoint else "")
+        return identify("m", name, openai.digest_of(found))
+    return identify("m", name, command.digest_of(found, endpoint_of(project, name).digest if found.endpoint else ""))
 
 
 class Named:

@@ -65,6 +65,15 @@ class Place(Protocol):
         ...
 
 
+def check_walls(lab: KataLab, *, is_own: bool) -> None:
+    """``SandboxError`` when one that is not the embedded world's own would act on a host that nobody asked for."""
+    if lab.is_unwalled and not is_own:
+        raise SandboxError(
+            f"a model's commands run in a sandbox, and {missing('bubblewrap')}; "
+            '`sandbox = "host"` runs them as you, with all that you can reach'
+        )
+
+
 class KataPlace:
     """The embedded world, which has the tests at hand."""
 
@@ -77,11 +86,7 @@ class KataPlace:
 
     def environment(self) -> Environment:
         """See ``Place``. ``SandboxError``: a model would act outside a sandbox."""
-        if self._lab.is_unwalled and not self._is_own:
-            raise SandboxError(
-                f"a model's commands run in a sandbox, and {missing('bubblewrap')}; "
-                '`sandbox = "host"` runs them as you, with all that you can reach'
-            )
+        check_walls(self._lab, is_own=self._is_own)
         return self._lab.environment(self._job.repo, self._job.base_commit, self._job.tree)
 
     def judged(self, takeover: Takeover) -> dict[str, Any]:

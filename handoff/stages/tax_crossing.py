@@ -7,11 +7,14 @@ is one. Else rules write, and a compaction is the prose of ``summary``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from handoff.endpoints import Client, Endpoint
+from handoff.endpoints.settings import MARGIN
+from handoff.errors import InputError
 from handoff.evidence import gather_evidence
 from handoff.identity import identify
 from handoff.kata.pool import Progress
@@ -188,7 +191,7 @@ def _handed(
     source, h, trajectory = one.source, one.h, one.trajectory
     successor = agents[not source.is_high]
     spent = spent_until(source.row, trajectory, h)
-    budget = _left(budget_of(project, successor), h, spent)
+    budget = left_of(budget_of(project, successor), h, spent, agents[source.is_high])
     tree = one.reader.tree(h)
     evidence = gather_evidence(trajectory, h, one.reader)
     for name in study.interfaces:
@@ -289,8 +292,15 @@ def _read(name: str, trajectory: Trajectory, h: int) -> int:
     return prompt_lengths(trajectory)[h] if name == "compact_pre" else view_tokens(render_view("trace", trajectory, h))
 
 
-def _left(budget: Budget, h: int, spent: Spent) -> Budget:
-    """The successor's budget: a switched run as a whole may spend what a single session may."""
-    dollars = budget.dollars if budget.dollars is None else max(0.0, budget.dollars - (spent.dollars or 0.0))
+def left_of(budget: Budget, h: int, spent: Spent, by: Agent) -> Budget:
+    """The successor's budget: a switched run as a whole may spend what a single session may. What a source on an
+    endpoint spent and did not tell is charged at the most that it may have cost."""
+    dollars = budget.dollars
+    if dollars is not None and by.endpoint is not None:
+        most = by.endpoint.cost(math.ceil(spent.prompt * MARGIN), 0, math.ceil(spent.completion * MARGIN))
+        cost = spent.dollars if spent.dollars is not None else most
+        if cost is None:
+            raise InputError(f"a budget in dollars needs prices: set prices of [successors.{by.name}], or no budget")
+        dollars = max(0.0, dollars - cost)
     left = max(0, budget.prompt_tokens - spent.prompt)
     return Budget(steps=max(0, budget.steps - h), prompt_tokens=left, dollars=dollars)

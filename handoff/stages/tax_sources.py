@@ -19,7 +19,7 @@ from handoff.project import Project
 from handoff.stages import is_embedded
 from handoff.stages.handoffs import States
 from handoff.stages.judges import images_by_task, surroundings_of
-from handoff.stages.places import RealPlace
+from handoff.stages.places import RealPlace, check_walls
 from handoff.stages.study_runs import Agent, Place, budget_of, job_of, shards_of
 from handoff.stages.takeovers import Job
 from handoff.states.reader import StateReader, StoredStates
@@ -121,8 +121,10 @@ def trees_of(project: Project, sessions: Sequence[Done]) -> Iterator[list[str]]:
 
 
 def carry_out(lab: KataLab, done: Done) -> list[str]:
-    """The trees of one session of the embedded world, in a worker."""
+    """The trees of one session of the embedded world, in a worker. ``SandboxError``: a model's commands would be
+    carried out again outside a sandbox."""
     job, steps = done
+    check_walls(lab, is_own=job.named is None)
     return _carried_out(lab.environment(job.repo, job.base_commit, job.tree), steps)
 
 

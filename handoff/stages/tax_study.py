@@ -145,7 +145,8 @@ def _inputs(project: Project, study: TaxStudy, tasks: Sequence[TaskAt], sessions
     told = [canonical_json(task) for task in tasks]
     own = project.settings
     writer = writer_of(project, own.writer).digest if own.writer else ""
-    settings = (canonical_json(study), own.seed, told, sessions, judging, writer, WRITER_VERSION)
+    settings: tuple[object, ...] = (canonical_json(study), own.seed, told, sessions, judging, writer, WRITER_VERSION)
+    settings += tuple(filter(None, [own.writer_dollar_budget]))
     return inputs_of("handoff_tax", project.lake, settings=settings)
 
 
@@ -224,5 +225,12 @@ def _switches(row: Mapping[str, Any], unit: str, price_ratio: float) -> Iterable
             tokens = row["prompt_tokens"] + row["completion_tokens"]
             cost = source * row["prefix_tokens"] + own * tokens + notes
         yield Switched(
-            row["task_id"], row["seed"], row["direction"], cell["timing"], cell["interface"], row["solved"], cost
+            row["task_id"],
+            row["seed"],
+            row["direction"],
+            cell["timing"],
+            cell["interface"],
+            row["solved"],
+            cost,
+            row["takeover_id"],
         )

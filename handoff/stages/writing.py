@@ -62,7 +62,8 @@ def write_one(
             log = opened.enter_context(journal.open(name))
             return Ledger.of(name, log.entries, partial(log.append, is_paid=True))
 
-        return write_view(view, trajectory, h, evidence, client, ledger, project.settings.seed)
+        own = project.settings
+        return write_view(view, trajectory, h, evidence, client, ledger, own.seed, own.writer_dollar_budget)
 
 
 def write_all(

@@ -52,6 +52,8 @@ class Switched(NamedTuple):
     solved: bool | None
     cost: float | None
     """Of the whole task: the source's part, the notes and the successor."""
+    run: str
+    """What names the run: one that serves two timings is there twice, and once in ``all``."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +106,7 @@ def tax_cells(
     for direction in DIRECTIONS:
         own = [run for run in runs if run.direction == direction]
         for timing in [ALL, *timings]:
-            at = [run for run in own if timing in (ALL, run.timing)]
+            at = _each_once(own) if timing == ALL else [run for run in own if run.timing == timing]
             group = [
                 _cell(
                     direction,
@@ -121,6 +123,10 @@ def tax_cells(
                 [cell for cell, _ in group if cell.n_runs or cell.unmatched], dict(_offers(group)), seed
             )
     return cells
+
+
+def _each_once(runs: Iterable[Switched]) -> list[Switched]:
+    return list({(run.run, run.interface): run for run in runs}.values())
 
 
 def empty_cell(direction: Direction, timing: str, interface: str) -> Cell:

@@ -41,6 +41,7 @@ VERSION = 2
 
 _OVER: dict[Status, str] = {
     "step_limit": "the budget of model calls is used up",
+    "context_limit": "the conversation stayed too long for the model, until the budget of calls was used up",
     "token_limit": "the budget of prompt tokens is used up",
     "money_limit": "the next call may cost more than is left of the budget",
     "error": "the model cannot be reached any more",
@@ -82,6 +83,8 @@ class Broker:
         """The endpoint gave no answer: it may another time."""
         self.is_full = False
         """The last request was too long for the model."""
+        self._declined = 0
+        """Requests that were refused for what they are. Each uses up a step of the budget, though it is none."""
         self.asked: Answer | None = None
         """The probe's answer. ``None``: it was not put, or not answered in the form that was asked for."""
         self._is_asked = question is None
@@ -118,8 +121,8 @@ class Broker:
     def _check(self, length: int) -> None:
         """End the run when this call would pass a budget."""
         budget = self._budget
-        if len(self.steps) >= budget.steps:
-            self._end("step_limit")
+        if len(self.steps) + self._declined >= budget.steps:
+            self._end("context_limit" if self.is_full else "step_limit")
         if self.prompt + length > budget.prompt_tokens:
             self._end("token_limit")
         if not self._affords(length, self._endpoint.max_completion_tokens):
@@ -147,6 +150,7 @@ class Broker:
             left = self._endpoint.context_window - length
             if left < min(SMALLEST_REPLY, cap):
                 self.is_full = True
+                self._declined += 1
                 raise Refused(400, "the conversation fills the model's context window", "context_length_exceeded")
             cap = min(cap, left)
         return cap
@@ -168,6 +172,7 @@ class Broker:
             self._end("error")
         self.is_full = isinstance(answer, Declined) and answer.why == "context"
         if isinstance(answer, Declined):
+            self._declined += 1
             code = "context_length_exceeded" if self.is_full else "invalid_request"
             raise Refused(400, answer.message, code)
         return answer

@@ -20,22 +20,31 @@ from handoff.writers.model import Opened, Written, write_compaction, write_from_
 
 
 def write_view(
-    view: str, trajectory: Trajectory, h: int, evidence: Evidence, client: Client, opened: Opened, seed: int
+    view: str,
+    trajectory: Trajectory,
+    h: int,
+    evidence: Evidence,
+    client: Client,
+    opened: Opened,
+    seed: int,
+    dollars: float | None = None,
 ) -> Written:
     """One view as the model behind ``client`` writes it, with its heading. What was answered before is not asked again.
 
-    ``opened``: opens the ledger of a name; ``seed``: sent to endpoints that take one. ``InputError``: nobody writes
-    that view. Errors of the endpoint as ``Client.ask``.
+    ``opened``: opens the ledger of a name; ``seed``: sent to endpoints that take one; ``dollars``: the most that it may
+    cost, ``None``: no limit. ``InputError``: nobody writes that view, or there is a limit and no prices. Errors of the
+    endpoint as ``Client.ask``.
     """
     match parse_view(view).kind:
         case "structured":
-            written = write_from_evidence("structured", evidence, client, opened, seed)
+            written = write_from_evidence("structured", evidence, client, opened, seed, dollars)
             header = structured.HEADER
         case "summary":
-            written = write_from_evidence("summary", evidence, client, opened, seed)
+            written = write_from_evidence("summary", evidence, client, opened, seed, dollars)
             header = summary.HEADER
         case "compact_pre" | "compact_suf" as kind:
-            written = write_compaction(kind, evidence, trace.render(trajectory, h), client, opened, seed)
+            told = trace.render(trajectory, h)
+            written = write_compaction(kind, evidence, told, client, opened, seed, dollars)
             header = compaction.HEADER
         case _:
             raise InputError(

@@ -26,8 +26,9 @@ from handoff.endpoints import Client, Completion, Declined, Endpoint, Ledger
 from handoff.endpoints.schemas import Way, left_after, ways_of
 from handoff.endpoints.settings import MARGIN, SMALLEST_REPLY
 from handoff.endpoints.wire import canonical, request_digest
+from handoff.errors import InputError
 from handoff.evidence import Evidence
-from handoff.identity import identify
+from handoff.identity import canonical_json, identify
 from handoff.secrets import Redactor
 from handoff.tokens import MESSAGE_OVERHEAD, count_tokens
 from handoff.writers import asking
@@ -81,11 +82,13 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars; ``None``: no prices, or no usage."""
 
 
-def write_from_evidence(form: Form, evidence: Evidence, client: Client, opened: Opened, seed: int) -> Written:
-    """A summary or note, verified, without its heading."""
+def write_from_evidence(
+    form: Form, evidence: Evidence, client: Client, opened: Opened, seed: int, dollars: float | None = None
+) -> Written:
+    """A summary or note, verified, without its heading. ``dollars``: the most that it may cost; ``None``: no limit."""
     redactor = Redactor()
     clean = _masked(evidence, redactor)
-    talk = _Talk(client, opened, seed, form)
+    talk = _Talk(client, opened, seed, form, dollars)
     bounds = bounds_of(form, talk.room(asking.words_of(form, clean, bounds_of(form, 0), is_bound=False)))
     ways = ways_of(form, schema_of(form, bounds, clean.h))
     talk.say(asking.words_of(form, clean, bounds, is_bound=True))
@@ -123,14 +126,20 @@ def write_from_evidence(form: Form, evidence: Evidence, client: Client, opened: 
 
 
 def write_compaction(
-    kind: Compaction, evidence: Evidence, trace: str, client: Client, opened: Opened, seed: int
+    kind: Compaction,
+    evidence: Evidence,
+    trace: str,
+    client: Client,
+    opened: Opened,
+    seed: int,
+    dollars: float | None = None,
 ) -> Written:
-    """A model's own summary of the whole ``trace``, in a fence, without a heading."""
+    """A model's own summary of the whole ``trace``, in a fence, without a heading. ``dollars``: as above."""
     redactor = Redactor()
     _masked(evidence, redactor)  # what a frame in the record tells holds for the trace, and the other way round
     shown = redactor.text(redactor.text(trace))
     clean = _masked(evidence, redactor)
-    talk = _Talk(client, opened, seed, kind)
+    talk = _Talk(client, opened, seed, kind, dollars)
     talk.say(asking.words_of_compaction(kind, clean.task, shown))
     answer = talk.ask({})
     if answer is None:
@@ -146,12 +155,13 @@ def write_compaction(
 class _Talk:
     """One conversation with a writer, and what it cost."""
 
-    def __init__(self, client: Client, opened: Opened, seed: int, kind: str) -> None:
+    def __init__(self, client: Client, opened: Opened, seed: int, kind: str, dollars: float | None) -> None:
         self._client = client
         self._endpoint: Endpoint = client.endpoint
         self._opened = opened
         self._sampling = client.endpoint.sampling(seed)
         self._kind = kind
+        self._dollars = dollars
         self._ledger: Ledger | None = None
         self._messages: list[dict[str, str]] = []
         self._why = ""
@@ -199,6 +209,9 @@ class _Talk:
             window = self._endpoint.context_window
             self._why = f"context: the prompt of about {prompt} tokens fills the context window of {window}"
             return None
+        if not self._affords(prompt + count_tokens(canonical_json(more).decode()), limit):
+            self._why = "money: the next answer may cost more than is left of writer_dollar_budget"
+            return None
         body = {
             **self._sampling,
             self._endpoint.completion_limit_field: limit,
@@ -217,6 +230,18 @@ class _Talk:
         self._answers += 1
         self._tokens += prompt + count_tokens(_encodable(answer.text)) + count_tokens(_encodable(answer.thought))
         return answer
+
+    def _affords(self, prompt: int, completion: int) -> bool:
+        """May the next call be made? What nobody tells the cost of is charged at the most that it may have cost."""
+        if self._dollars is None:
+            return True
+        most = self._endpoint.cost(math.ceil(prompt * MARGIN), 0, completion)
+        if most is None:
+            raise InputError("a budget in dollars needs prices: set prices of the writer's endpoint, or no budget")
+        if self._ledger is None:
+            return most <= self._dollars
+        spent = sum(most if c.cost is None else c.cost for c in self._ledger.completions)
+        return most <= self._dollars - spent - most * self._ledger.spoiled
 
     def result(
         self,

@@ -18,11 +18,13 @@ from fault_server import FaultServer, message, serving
 from typer.testing import CliRunner
 
 from handoff import cli
+from handoff.cli_options import warn_about_sandbox
 from handoff.errors import EndpointError, InputError
-from handoff.project import Project, Settings
+from handoff.project import Project, Settings, with_sandbox
 from handoff.stages import is_executable
 from handoff.stages.choosing import choose_points
 from handoff.stages.diagnosis import diagnostics
+from handoff.stages.named import digest_of
 from handoff.stages.one_takeover import one_takeover
 from handoff.stages.takeovers import LEARNED, plan, takeover_runs
 from handoff.views import VIEWS
@@ -115,6 +117,24 @@ def test_a_model_gets_no_host_that_nobody_asked_for(recorded: Path, monkeypatch:
         assert result.exit_code == 2 and "a model's commands run in a sandbox" in " ".join(result.output.split())
         asked_for = takeover(recorded, at.url, "--seed", "5", "--sandbox", "host")
         assert asked_for.exit_code == 0, asked_for.output
+        assert "warning the sandbox is 'host'" in " ".join(asked_for.output.split())
+
+
+@pytest.mark.parametrize(("repo", "said"), [("kata/a", "warning the sandbox is"), ("acme/pager", "note the code of a")])
+def test_the_warning_of_a_host_is_true_where_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repo: str, said: str
+) -> None:
+    """At a point of a real repository nothing runs on the host, whatever the setting says."""
+    monkeypatch.setattr("handoff.stages.handoffs.find_point", lambda project, point: {"repo": repo})
+    warn_about_sandbox(with_sandbox(Project(tmp_path), "host"), "p_1")
+    assert " ".join(capsys.readouterr().err.split()).startswith(said)
+
+
+def test_successors_of_one_behaviour_and_two_names_are_run_each_for_itself(tmp_path: Path) -> None:
+    both = settings_for("http://h/v1")
+    (tmp_path / "handoff.toml").write_text(both + both.replace("[successors.stub]", "[successors.twin]"))
+    project = Project(tmp_path)
+    assert digest_of(project, "stub") != digest_of(project, "twin")
 
 
 def test_without_its_key_nothing_is_asked(recorded: Path) -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from handoff.errors import StateError
+from handoff.endpoints import Endpoint, Prices
+from handoff.errors import InputError, SandboxError, StateError
 from handoff.git.repositories import Repository, run_git
 from handoff.sandbox import available
 from handoff.stages import tax_sources
-from handoff.stages.tax_sources import carry_out
+from handoff.stages.study_runs import Agent
+from handoff.stages.tax_crossing import left_of
+from handoff.stages.tax_sources import Spent, carry_out
+from handoff.successors import Budget
 from handoff.trajectory import Action, Observation, Step
 from handoff.workplace import Surroundings, open_workplace
 from tests.states.conftest import commit
@@ -47,11 +51,49 @@ class Place:
 def test_a_session_that_left_no_state_on_its_way_has_none(broken: frozenset[int], trees: list[str]) -> None:
     """It is left out of a study, and does not end it."""
     place = Place(broken)
-    lab: Any = SimpleNamespace(environment=lambda *where: place)
-    job: Any = SimpleNamespace(repo="kata/a", base_commit="b", tree="t")
+    lab: Any = SimpleNamespace(environment=lambda *where: place, is_unwalled=False)
+    job: Any = SimpleNamespace(repo="kata/a", base_commit="b", tree="t", named="mine")
     step = Step(actions=(Action(tool="bash", arguments="{}"),), observations=(Observation(),))
     assert carry_out(lab, (job, (step, step, step))) == trees
     assert place.is_closed
+
+
+@pytest.mark.parametrize("named", [None, "mine"])
+def test_a_model_s_commands_are_not_carried_out_again_on_a_host_that_nobody_asked_for(named: str | None) -> None:
+    place = Place(frozenset())
+    lab: Any = SimpleNamespace(environment=lambda *where: place, is_unwalled=True)
+    job: Any = SimpleNamespace(repo="kata/a", base_commit="b", tree="t", named=named)
+    step = Step(actions=(Action(tool="bash", arguments="{}"),), observations=(Observation(),))
+    if named is None:
+        assert carry_out(lab, (job, (step,))) == ["tree-1"]
+        return
+    with pytest.raises(SandboxError, match="run in a sandbox"):
+        carry_out(lab, (job, (step,)))
+    assert place.acts == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "prices", "left"),
+    [
+        (0.4, Prices(prompt=1.0, completion=2.0), 0.6),
+        (None, Prices(prompt=1.0, completion=2.0), 1 - (125_000 + 2 * 62_500) / 1e6),
+        (5.0, Prices(prompt=1.0, completion=2.0), 0.0),
+        (None, None, None),
+    ],
+)
+def test_what_a_source_spent_and_nobody_told_is_charged_at_its_most(
+    told: float | None, prices: Prices | None, left: float | None
+) -> None:
+    """A policy of the embedded world spends no money; without prices nobody knows."""
+    budget, spent = Budget(steps=30, prompt_tokens=400_000, dollars=1.0), Spent(100_000, 50_000, told)
+    endpoint = Endpoint(base_url="http://stub/v1", model="m", prices=prices)
+    if left is None:
+        with pytest.raises(InputError, match="needs prices"):
+            left_of(budget, 3, spent, Agent("mine", "m_1", None, True, endpoint))
+        return
+    found = left_of(budget, 3, spent, Agent("mine", "m_1", None, True, endpoint))
+    assert (found.steps, found.prompt_tokens) == (27, 300_000) and found.dollars == pytest.approx(left)
+    assert left_of(budget, 3, spent, Agent("B", "p_1", "policy", False, None)).dollars == 1.0
 
 
 def test_a_step_of_a_real_session_finds_the_folder_and_variables_of_the_one_before(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ def singles(low: dict[str, tuple[bool, float]], high: dict[str, tuple[bool, floa
 
 def switched(task: str, solved: bool | None, cost: float | None = 10, **more: str) -> Switched:
     named = {"direction": "escalation", "timing": "p10", "interface": "trace", **more}
-    return Switched(task, 0, named["direction"], named["timing"], named["interface"], solved, cost)
+    run = more.get("run", f"{task} {named['direction']} {named['timing']}")
+    return Switched(task, 0, named["direction"], named["timing"], named["interface"], solved, cost, run)
 
 
 def cell_of(cells: list[Cell], timing: str = "p10", interface: str = "trace", direction: str = "escalation") -> Cell:
@@ -102,7 +103,7 @@ def test_a_switched_run_like_the_high_model_pays_no_tax_and_one_like_the_low_mod
 def test_the_order_of_runs_changes_nothing_and_intervals_hold_the_value_of_whole_tasks(runs, rng) -> None:  # type: ignore[no-untyped-def]
     low = dict.fromkeys("abcdef", (False, 1.0))
     high = dict.fromkeys("abcdef", (True, 99.0))
-    made = [switched(*run) for run in runs]
+    made = [switched(*run, run=f"k_{n}") for n, run in enumerate(runs)]
     cells = tax_cells(singles(low, high), made, seed=1)
     rng.shuffle(made)
     assert tax_cells(singles(low, high), made, seed=1) == cells
@@ -136,6 +137,17 @@ def test_the_best_affordable_quality_is_recommended_and_open_choices_are_said() 
     nothing = recommend([rich], budget=50, seed=0)
     assert nothing.interface is None and "costs more" in nothing.reason
     assert recommend([], budget=None, seed=0).interface is None
+
+
+def test_a_run_that_serves_two_timings_counts_once_over_all() -> None:
+    """Where a short session is cut at one place for both, one takeover stands in two cells, and is one run."""
+    both = [switched("a", True, 30, timing=timing, run="k_1") for timing in ("p10", "p20")]
+    other = switched("b", False, 10, timing="p10", run="k_2")
+    again = [run._replace(interface="drop") for run in both]  # the same run under another interface is another's
+    cells = tax_cells(singles(LOW, HIGH), [*both, other, *again], seed=0)
+    assert [cell_of(cells, at).n_runs for at in (ALL, "p10", "p20")] == [2, 2, 1]
+    assert cell_of(cells, ALL).quality == 0.5 and cell_of(cells, ALL).cost == 20
+    assert cell_of(cells, ALL, "drop").n_runs == 1
 
 
 def test_a_direction_has_one_recommendation_over_all_timings() -> None:

@@ -277,6 +277,20 @@ def test_a_prompt_that_the_model_does_not_take_is_the_agents_to_shorten(take: Ca
     assert (takeover.status, takeover.steps) == ("context_limit", 1)
 
 
+@pytest.mark.parametrize(
+    ("said", "status"), [("maximum context length is 10 tokens", "context_limit"), ("filtered", "step_limit")]
+)
+def test_requests_that_are_declined_use_up_the_budget_of_calls(
+    take: Callable[..., Takeover], monkeypatch: pytest.MonkeyPatch, said: str, status: str
+) -> None:
+    """An agent that asks the same again and again comes to an end, and they are no steps of it."""
+    monkeypatch.setattr(command, "GRACE_S", 0.2)
+    transport = Scripted([message("hm")], then=lambda number: (400, said))
+    line = ": {prompt}; while true; do " + ASK + "; done"
+    takeover = take(transport, line=line, budget=Budget(steps=4, prompt_tokens=90_000))
+    assert (takeover.status, takeover.steps, len(transport.requests)) == (status, 1, 4)
+
+
 def test_a_model_that_answers_nothing_ends_a_run_that_can_be_gone_on_with(take: Callable[..., Takeover]) -> None:
     """What it answered before is not asked again."""
     transport = Scripted(

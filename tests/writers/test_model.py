@@ -67,6 +67,7 @@ def write(
     view: str = "structured",
     evidence: Evidence | None = None,
     run: Trajectory = RUN,
+    dollars: float | None = None,
     **endpoint: Any,
 ) -> Written:
     journal = Journal(folder, sync="never")
@@ -78,7 +79,7 @@ def write(
 
     try:
         asker = client(transport, **{"prices": PRICES, **endpoint})
-        return write_view(view, run, 9, evidence or record(), asker, opened, seed=5)
+        return write_view(view, run, 9, evidence or record(), asker, opened, seed=5, dollars=dollars)
     finally:
         for log in logs:
             log.close()
@@ -438,6 +439,24 @@ def test_what_only_the_user_can_mend_is_an_error(tmp_path: Path) -> None:
 def test_other_views_are_written_by_nobody(tmp_path: Path, view: str) -> None:
     with pytest.raises(InputError, match="no model writes the"):
         write(tmp_path, Scripted([]), view)
+
+
+@pytest.mark.parametrize(
+    ("dollars", "calls", "reason"), [(None, 2, ""), (1.0, 2, ""), (0.01, 1, ""), (0.0001, 0, "money: ")]
+)
+def test_a_writer_spends_no_more_than_it_may(tmp_path: Path, dollars: float | None, calls: int, reason: str) -> None:
+    """What was sound of the answers that were paid for stands; without any there is a reason."""
+    transport = Scripted([LIE, GOOD])
+    written = write(tmp_path, transport, dollars=dollars)
+    assert len(transport.requests) == calls and written.reason.startswith(reason)
+    assert (written.text is None) == (calls == 0)
+    assert dollars is None or (written.dollars is not None and written.dollars <= dollars)
+
+
+@pytest.mark.parametrize("view", ["summary", "compact_suf"])
+def test_a_budget_of_a_writer_needs_prices(tmp_path: Path, view: str) -> None:
+    with pytest.raises(InputError, match="needs prices"):
+        write(tmp_path, Scripted([]), view, dollars=1.0, prices=None)
 
 
 # -- killed -------------------------------------------------------------------------------------
