@@ -521,6 +521,30 @@ def tiers(
             out.print(f"next round: {row['next_share']:.0%} of the practice is {row['tier']} ({row['next_why']})")
 
 
+@app.command(epilog="Example: [bold]handoff branch p_3f2a… --successor E --runs 8[/bold]")
+def branch(
+    point: Annotated[str, typer.Argument(help="A point id of the embedded world, or the beginning of one.")],
+    successor: Annotated[str, typer.Option(help="A trained policy: A, B or E.")] = "E",
+    view: Annotated[str, typer.Option(help="What it is given, as for `handoff view`.")] = "repo",
+    runs: Annotated[int, typer.Option(min=1, help="Branches that are executed, beside the takeover itself.")] = 8,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    round: Annotated[str | None, typer.Option(help="Round of the policy. Default: the newest.")] = None,
+    data: Data = None,
+) -> None:
+    """Take over, and try other moves where the policy was least sure. Run again, it costs nothing."""
+    from handoff.project import Project
+    from handoff.stages.branching import branch_takeover
+    from handoff.terminal_takeover import print_branches
+
+    project = Project(data_folder(data))
+    warn_about_sandbox(project)
+    with progress() as report:
+        found = branch_takeover(
+            project, point, view, successor, runs, seed=seed, round=round, progress=report("taking over")
+        )
+    print_branches(found)
+
+
 @app.command(epilog="Example: [bold]handoff disturb p_3f2a… --kind reverted_edit --severity 0.5[/bold]")
 def disturb(
     point: Annotated[str | None, typer.Argument(help="A point id, or the beginning of one.")] = None,

@@ -16,6 +16,7 @@ from handoff.views.written import read_writing
 
 if TYPE_CHECKING:
     from handoff.adversary.search import Confirmation, Visited
+    from handoff.stages.branching import Searched
     from handoff.stages.worst_points import WorstPoint
 
 
@@ -109,6 +110,44 @@ def _confirmed(again: Confirmation, n: int) -> str:
     limits = again.confirmed_low, again.confirmed_high
     between = "" if None in limits else f" ({limits[0]:.2f} … {limits[1]:.2f})"
     return f"{again.confirmed_cost:.2f}{between}, {n} runs"
+
+
+def print_branches(found: Searched) -> None:
+    """A takeover and its branches: where it could have gone otherwise, and what came of that."""
+    listed = table("step", "instead of what was done", "chance", "entropy", "solved", "tests", "steps", "")
+    tried = [branch for branch in found.branches if branch.verdict == "tried"]
+    for place, (branch, row) in enumerate(zip(tried, found.tried, strict=True)):
+        listed.add_row(
+            str(branch.step),
+            escape(line(branch.text, 70)),
+            f"{branch.chance:.2f}",
+            f"{branch.entropy:.2f}",
+            *_ended(row),
+            "[green]best[/green]" if place == found.best else "",
+        )
+    if tried:
+        out.print(listed)
+    solved, tests, steps = _ended(found.base)
+    pairs = [
+        ("the takeover itself", f"solved {solved}, {tests} tests, {steps} steps ({found.base['takeover_id']})"),
+        ("branches", f"{len(found.tried)} executed, {sum(bool(row['solved']) for row in found.tried)} solved the task"),
+        ("left out", _left_out(found)),
+    ]
+    if not found.branches:
+        pairs.append(("why none", "at every step the policy was all but sure"))
+    print_pairs("", pairs)
+
+
+def _left_out(found: Searched) -> str:
+    counted = {verdict: sum(b.verdict == verdict for b in found.branches) for verdict in ("pruned", "over budget")}
+    return f"{counted['pruned']} near-duplicates, and {counted['over budget']} for want of runs"
+
+
+def _ended(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """(solved, tests, steps) of a takeover."""
+    solved = {True: "yes", False: "no", None: "unknown"}[row["solved"]]
+    tests = "–" if row["tests_total"] is None else f"{row['tests_passed']} of {row['tests_total']}"
+    return solved, tests, str(row["steps"])
 
 
 def print_writing(row: Mapping[str, Any]) -> None:

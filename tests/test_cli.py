@@ -25,6 +25,7 @@ COMMANDS = (
     "view",
     "takeover",
     "worst-point",
+    "branch",
     "tiers",
     "disturb",
     "audit",

@@ -103,6 +103,11 @@ class Policy:
         _, chances = self._distribution(mind)
         return float(-np.sum(chances * np.log(np.maximum(chances, 1e-300))))
 
+    def distribution(self, mind: Mind) -> tuple[tuple[Move, float], ...]:
+        """Every move that may be made, with the chance of each."""
+        moves, chances = self._distribution(mind)
+        return tuple(zip(moves, map(float, chances), strict=True))
+
     def _distribution(self, mind: Mind) -> tuple[list[Move], Matrix]:
         """Moves that may be made, and the chance of each."""
         worth = edits(mind, self._prior)

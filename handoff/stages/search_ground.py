@@ -156,8 +156,7 @@ class Ground:
         return COMBINED, self._heuristics(rows), f"{note}: named heuristics stand in"
 
     def _policy(self) -> Policy:
-        path = self._project.policies / self._policies[self._arm]["path"]
-        return Policy.load(path, load_prior(prior_path(self._project.root)))
+        return policy_at(self._project, self._policies[self._arm]["path"])
 
     def heuristics(self, row: Mapping[str, Any]) -> Mapping[str, float]:
         """The named guesses at one step."""
@@ -244,6 +243,11 @@ class Ground:
         )
         job = make_job(self._project, self._handoffs, start, row, {}, self._policies)
         return msgspec.structs.replace(job, question=None)
+
+
+def policy_at(project: Project, path: str) -> Policy:
+    """The policy whose weights are at a path of table ``policy``."""
+    return Policy.load(project.policies / path, load_prior(prior_path(project.root)))
 
 
 def _listed(steps: Sequence[int]) -> str:

@@ -40,8 +40,9 @@ from handoff.stages.handoffs import Handoffs, view_ids
 from handoff.stages.judges import judging_version, surroundings_version, tasks_of
 from handoff.stages.named import Named, NamedSuccessor, digest_of, model_of
 from handoff.stages.places import KataPlace, Place, RealPlace
-from handoff.successors import Briefing, Question, Successor
+from handoff.successors import Briefing, Question, Reply, Successor
 from handoff.successors.acting import ActingSuccessor
+from handoff.successors.branched import BranchedSuccessor
 from handoff.takeover import Budget, run_takeover, takeover_identity
 from handoff.trajectory import Step
 from handoff.views import VIEWS
@@ -98,6 +99,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What the surroundings do while it runs."""
     asks_logprobs: bool = False
     """An endpoint is asked how likely its first reply was."""
+    forced: tuple[Reply, ...] = ()
+    """Replies that a policy begins with; then it goes on by itself (``successors/branched.py``)."""
 
     @property
     def is_embedded(self) -> bool:
@@ -431,7 +434,7 @@ def execute(lab: KataLab, job: Job, named: NamedSuccessor | None = None) -> dict
         suffix=job.suffix,
         seed=job.start.seed,
     )
-    return run_at(place, job, successor)
+    return run_at(place, job, BranchedSuccessor(successor, job.forced) if job.forced else successor)
 
 
 _VERDICT = ("solved", "tests_passed", "tests_total", "destroyed_fixes")
