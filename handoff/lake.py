@@ -484,6 +484,24 @@ SCHEMAS: dict[str, pa.Schema] = {
         chosen_because=pa.string(),
         sample=pa.string(),  # the canonical sample, JSON (samples.py)
     ),
+    # Another move at a step of a failed takeover, docs/science.md §11. Partition: round, shard. With `takeover_runs`,
+    # where the settings ask for it.
+    "branches": _schema(
+        base_id=pa.string(),  # the failed takeover
+        point_id=pa.string(),
+        arm=pa.string(),
+        view=pa.string(),
+        step=pa.int32(),  # where it departs
+        move=pa.string(),  # instead of what was done
+        chance=pa.float64(),  # that the policy gave it
+        entropy=pa.float64(),  # of the policy at that step, nats
+        verdict=pa.string(),  # tried, pruned (a near-duplicate), over budget
+        takeover_id=pa.string(),  # of the branch; null: not executed
+        solved=pa.bool_(),
+        tests_passed=pa.int32(),
+        steps=pa.int32(),
+        is_kept=pa.bool_(),  # the best of those that solved: it is among `takeover_runs` too
+    ),
     # What runs give beside their solves, docs/science.md §11. Partition: round, shard.
     "salvaged": _schema(
         salvage_id=pa.string(),

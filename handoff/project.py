@@ -83,6 +83,13 @@ class SalvageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Ways out of wrong turns of recorded runs."""
 
 
+class BranchingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other moves in failed takeovers that a round collects (docs/science.md §11)."""
+
+    runs: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Takeovers of each failed one. None unless asked for."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
@@ -132,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     templates_mb: _Positive = KEPT_BYTES // 1_000_000
     """Disk that clean checkouts of base commits may take; those unused for longest go first."""
     worst_points: WorstPointSettings = WorstPointSettings()
+    branching: BranchingSettings = BranchingSettings()
     salvage: SalvageSettings = SalvageSettings()
     studies: dict[str, Study] = {}
     """``[studies.NAME]``: comparisons of views or of models (``docs/studies.md``). ``debt`` and ``tax`` are there

@@ -2,8 +2,8 @@
 
 Successive halving: every candidate is run as often as every other one that is left; then the third or half of them is
 dropped that cost the successor least. What a candidate has cost is kept from round to round. A *surrogate* (a guess at
-how hard a point is) counts as a quarter of a run whose cost it foretells: it moves what is close together at first and
-is soon outvoted. A candidate is never left out for its surrogate's sake.
+how hard a point is) counts as at most one run whose cost it foretells, and as less the less single runs vary: it moves
+what is close together at first and is soon outvoted. A candidate is never left out for its surrogate's sake.
 
 What is asked for is a run's number at a point, so that a search that was cut off asks for the same runs again and finds
 them in the journal. Which other points may be as bad is in ``near.py``.
@@ -22,7 +22,7 @@ import scipy.stats
 from handoff.adversary.near import LEVEL, Estimate, estimates, shared_spread
 from handoff.errors import InputError
 
-PRIOR_RUNS = 0.25
+PRIOR_RUNS = 1.0
 """What a surrogate counts for at most, in runs; less where single runs vary less than points do. More does harm where
 it foretells nothing (``bench/worst_point.py``)."""
 KEPT = (0.65, 0.5)

@@ -164,7 +164,8 @@ def cost_curve(title: str, places: Sequence[Place], marked: str | None, *, width
     for value in (low, (low + high) / 2, high):
         drawn.append(f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:,.2f}</text>')
     for h in sorted({1, last // 2, last} - {0}):
-        drawn.append(f'<text x="{x(h):.1f}" y="{top + height + 18}" text-anchor="middle">step {h}</text>')
+        anchor = "end" if h == last else "middle"
+        drawn.append(f'<text x="{x(h):.1f}" y="{top + height + 18}" text-anchor="{anchor}">step {h}</text>')
     line = " ".join(f"{x(p.h):.1f},{y(p.mean):.1f}" for p in known if p.mean is not None)
     drawn.append(f'<polyline points="{line}" fill="none" stroke="currentColor" opacity=".3"/>')
     for place in known:

@@ -62,7 +62,9 @@ def search_branches(
             if branch.verdict == "tried":
                 forced = forced_replies(policy, job.briefing, steps, branch)
                 name = identify("k", job.takeover_id, "branch", canonical_json(forced))
-                jobs.append(msgspec.structs.replace(job, forced=forced, takeover_id=name))
+                seed = int(identify("k", job.start.seed, "branch", branch.step, branch.text)[2:10], 16)
+                start = msgspec.structs.replace(job.start, seed=seed)  # it goes on with draws of its own
+                jobs.append(msgspec.structs.replace(job, start=start, forced=forced, takeover_id=name))
     rows = iter(run_jobs(project, jobs, progress))
     found = []
     for (_, base), branches in zip(based, planned, strict=True):
@@ -70,6 +72,46 @@ def search_branches(
         best = best_of([_outcome(row) for row in (base, *tried)])
         found.append(Searched(base=base, branches=branches, tried=tried, best=best - 1 if best else None))
     return found
+
+
+def collected_branches(
+    project: Project, jobs: Sequence[Job], rows: Sequence[dict[str, Any]], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(rows of ``branches``, rows of ``takeover_runs``) of the failed takeovers among those that policies collected.
+
+    The latter are the kept branches, each of which solved what its base did not.
+    """
+    failed = [
+        (job, row)
+        for job, row in zip(jobs, rows, strict=True)
+        if job.start.purpose == "collect" and job.policy is not None and row["solved"] is False
+    ]
+    found = search_branches(project, failed, project.settings.branching.runs, progress)
+    return [row for one in found for row in _branch_rows(one)], [one.kept for one in found if one.kept is not None]
+
+
+def _branch_rows(found: Searched) -> list[dict[str, Any]]:
+    made = iter(found.tried)
+    rows = []
+    for branch in found.branches:
+        tried = next(made) if branch.verdict == "tried" else None
+        ran = (
+            {} if tried is None else {name: tried[name] for name in ("takeover_id", "solved", "tests_passed", "steps")}
+        )
+        rows.append(
+            {
+                "base_id": found.base["takeover_id"],
+                **{name: found.base[name] for name in ("point_id", "arm", "view")},
+                "step": branch.step,
+                "move": branch.text,
+                "chance": branch.chance,
+                "entropy": branch.entropy,
+                "verdict": branch.verdict,
+                **ran,
+                "is_kept": tried is not None and tried is found.kept,
+            }
+        )
+    return rows
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

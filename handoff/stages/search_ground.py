@@ -125,7 +125,7 @@ class Ground:
         """What may foretell the cost of these steps. ``first``: a takeover under the richest view at each.
 
         ``auto`` is ``uncertainty`` for models on endpoints and ``heuristics`` for all others: a policy's entropy
-        foretells nothing, or the contrary (``bench/worst_point.py``).
+        goes with cost in one world and against it in another (``bench/worst_point.py``).
         """
         is_policy = self._arm in self._policies
         trials = [self._cost(first[row["h"]], row) for row in rows]

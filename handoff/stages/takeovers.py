@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -134,29 +134,34 @@ def takeover_runs(
     if own.evaluate:
         settings += (own.dollar_budget, *((name, digest_of(project, name)) for name in own.evaluate))
         settings += tuple(filter(None, [judging_version(project, shard), surroundings_version(project, shard)]))
+    if own.branching.runs:
+        settings += (own.branching,)
     inputs = inputs_of("takeover_runs", lake, *upstream, settings=settings)
     if current := lake.current("takeover_runs", inputs=inputs, round=round, shard=shard):
         return current
     policies = {row["arm"]: row for row in lake.rows("policy", round=last)} if last else {}
-    rows = _run(project, round, shard, policies, progress, frozenset(cells))
+    jobs = _planned(project, round, shard, policies, frozenset(cells))
+    rows: Iterable[dict[str, Any]] = run_jobs(project, jobs, progress)
+    if own.branching.runs:
+        from handoff.stages.branching import collected_branches  # it runs takeovers itself
+
+        ran = list(rows)
+        branches, kept = collected_branches(project, jobs, ran, progress)
+        lake.write("branches", branches, inputs=inputs, round=round, shard=shard)
+        rows = [*ran, *kept]
     return lake.write("takeover_runs", rows, inputs=inputs, round=round, shard=shard)
 
 
-def _run(
-    project: Project,
-    round: str,
-    shard: str,
-    policies: Mapping[str, Mapping[str, Any]],
-    progress: Progress | None,
-    cells: frozenset[str],
-) -> Iterator[dict[str, Any]]:
+def _planned(
+    project: Project, round: str, shard: str, policies: Mapping[str, Mapping[str, Any]], cells: frozenset[str]
+) -> list[Job]:
     lake = project.lake
     every = lake.rows("injected_handoffs", shard=shard)
     own = project.settings
     points = {point["point_id"]: point for point in every if is_executable(point)}
     real = {point["point_id"]: point for point in every if own.evaluate and is_real(point) and point["split"] == "test"}
     if not points and not real:
-        return
+        return []
     chosen = choose_points(list(points.values()), own.points_per_run, own.seed)
     meant = choose_points(list(real.values()), own.points_per_run, own.seed, unknown=True)
     renderings = lake.rows("view_renderings", shard=shard)
@@ -172,8 +177,7 @@ def _run(
     with Handoffs(project, shard) as handoffs:
         handoffs.load(points[start.point_id]["trajectory_id"] for start in starts)
         recipes = {row["variant_id"]: row for row in variants}
-        jobs = [make_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
-    yield from run_jobs(project, jobs, progress)
+        return [make_job(project, handoffs, start, points[start.point_id], recipes, policies) for start in starts]
 
 
 def run_jobs(project: Project, jobs: Sequence[Job], progress: Progress | None) -> Iterator[dict[str, Any]]:

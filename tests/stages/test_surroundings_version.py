@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ RULES = (
 def test_every_setting_of_the_surroundings_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def nothing(*_: Any) -> Iterator[dict[str, Any]]:
+    def nothing(*_: Any) -> list[Any]:
         ran.append("")
-        return iter(())
+        return []
 
-    monkeypatch.setattr(takeovers, "_run", nothing)
+    monkeypatch.setattr(takeovers, "_planned", nothing)
     file = tmp_path / "a.jsonl"
     call = {"id": "c", "function": {"name": "bash", "arguments": json.dumps({"command": "ls"})}}
     talk = [
