@@ -25,7 +25,7 @@ from handoff.stages.handoffs import Handoffs
 from handoff.stages.search_ground import policies_of
 from handoff.stages.takeovers import Job, Start, make_job, run_jobs
 
-SEED = 21
+SEED = 22
 TRAIN_TASKS, SHARD = 24, "kata-train"
 ARMS = ("A", "E")
 RUNS = 8
@@ -64,7 +64,7 @@ def measured(project: Project, arm: str) -> None:
     found = search_branches(project, [(jobs[place], rows[place]) for place in failed], RUNS)
     others = [started(project, arm, seed) for seed in range(1, RUNS + 1)]
     again = list(run_jobs(project, [own[place] for place in failed for own in others], None))
-    solved, steps, tasks = [], [], []
+    solved, equal, steps, tasks = [], [], [], []
     for number, (place, one) in enumerate(zip(failed, found, strict=True)):
         fork = [branch.step for branch in one.branches if branch.verdict == "tried"]
         sampled = again[number * RUNS : (number + 1) * RUNS]
@@ -73,6 +73,9 @@ def measured(project: Project, arm: str) -> None:
             [(bool(row["solved"]), row["steps"]) for row in sampled],
         )
         solved.append([[any(s for s, _ in way[:k]) for k in CURVE] for way in ways])
+        spent = sum(n for _, n in ways[0])
+        afforded = sum(np.cumsum([n for _, n in ways[1]]) <= spent)
+        equal.append([any(s for s, _ in ways[0]), any(s for s, _ in ways[1][:afforded])])
         steps.append([sum(n for _, n in way) / max(1, len(way)) for way in ways])
         tasks.append(jobs[place].task_id or "")
     if not failed:
@@ -88,6 +91,13 @@ def measured(project: Project, arm: str) -> None:
             f"    solved within {k}: branches {shares[:, 0, at].mean():.2f}, other seeds {shares[:, 1, at].mean():.2f}"
             f", difference {gain.mean():+.2f} [{low[0]:+.2f}, {high[0]:+.2f}]"
         )
+    shares = by_task(np.array(equal, dtype=float), tasks)
+    gain = shares[:, 0] - shares[:, 1]
+    _, low, high = stats.bootstrap_means(gain[:, None], seed=SEED)
+    print(
+        f"    at as many steps decided: branches {shares[:, 0].mean():.2f}, other seeds {shares[:, 1].mean():.2f}"
+        f", difference {gain.mean():+.2f} [{low[0]:+.2f}, {high[0]:+.2f}]"
+    )
     print(f"    steps decided a run: branches {mean_steps[0]:.1f}, other seeds {mean_steps[1]:.1f}")
 
 

@@ -35,6 +35,16 @@ ENDINGS = Summary(
     """,
 )
 
+BRANCHES = Summary(
+    title="branches of failed takeovers",
+    table="branches",
+    sql="""
+        SELECT arm, view, verdict, count(*) AS branches, count(DISTINCT base_id) AS takeovers,
+               sum(solved::INT) AS solved, sum(is_kept::INT) AS kept
+        FROM rows GROUP BY ALL ORDER BY ALL
+    """,
+)
+
 
 @table(
     "takeover_runs",
@@ -56,9 +66,12 @@ def takeover_runs(
     Every reply is journaled before it is used, so that an interrupted run goes on where it stopped and nothing
     is paid for twice. From the second round on the learned successors come from the *previous* round's
     `policy`, read through the lake: an edge in time that this graph, which has no cycles, does not draw.
+
+    Where `[branching]` in handoff.toml asks for it, the table `branches` is written with it: other moves in failed
+    takeovers that policies collected, of which the best that solved the task are rows here too.
     """
     from handoff.stages import takeovers
 
     opened = project.open(repositories, sandbox, successor)
     written = takeovers.takeover_runs(opened, *round_and_shard(context), progress.of(context), **config.only())
-    return materialized(opened, written, OUTCOMES, ENDINGS)
+    return materialized(opened, written, OUTCOMES, ENDINGS, BRANCHES)

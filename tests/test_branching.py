@@ -60,8 +60,18 @@ def test_branches_are_other_likely_and_distinct_moves_within_the_budget(moments:
 def test_the_least_certain_step_comes_first_and_second_choices_last() -> None:
     sure = Moment(1, "a", "a", (Option("a", 0.9, "a"), Option("bb", 0.1, "b")))
     unsure = Moment(2, "a", "a", (Option("a", 0.4, "a"), Option("bb", 0.3, "b"), Option("ccc", 0.3, "c")))
-    assert [(b.step, b.text) for b in plan_branches([sure, unsure], 9)] == [(2, "bb"), (1, "bb"), (2, "ccc")]
+    rest = Moment(9, "a", "a", (Option("a", 1.0, "a"),))
+    planned = plan_branches([sure, unsure, rest], 9)
+    assert [(b.step, b.text) for b in planned] == [(2, "bb"), (1, "bb"), (2, "ccc")]
     assert [b.verdict for b in plan_branches([sure, unsure], 1)] == ["tried", "over budget", "over budget"]
+
+
+def test_a_late_fork_comes_after_an_early_one() -> None:
+    """Of two steps that are equally uncertain, and even of one that is somewhat more so."""
+    early = Moment(1, "a", "a", (Option("a", 0.6, "a"), Option("bb", 0.4, "b")))
+    late = Moment(9, "a", "a", (Option("a", 0.5, "a"), Option("bb", 0.5, "b")))
+    end = Moment(10, "a", "a", (Option("a", 1.0, "a"),))
+    assert [b.step for b in plan_branches([early, late, end], 9)] == [1, 9]
 
 
 def test_near_duplicates_are_of_one_target() -> None:

@@ -72,9 +72,12 @@ class Outcome(NamedTuple):
 def plan_branches(moments: Sequence[Moment], runs: int) -> tuple[Branch, ...]:
     """Other moves at each step, those that are tried first, at most ``runs``.
 
-    Their order: the likeliest other move of the least certain step, then that of the next one; the second likeliest
-    moves after all those. Moves that are all but impossible are not among them.
+    Their order: the likeliest other move of each step, by entropy times the square of the share of the run that was
+    left then, since a late fork has no room; the second likeliest moves after all those. Moves that are all but
+    impossible are not among them.
     """
+    last = max((moment.step for moment in moments), default=1)
+
     likely: list[tuple[int, Branch]] = []
     pruned: list[Branch] = []
     for moment in moments:
@@ -90,9 +93,14 @@ def plan_branches(moments: Sequence[Moment], runs: int) -> tuple[Branch, ...]:
             else:
                 likely.append((len(kept), branch))
                 kept.append(option)
-    ordered = [branch for _, branch in sorted(likely, key=lambda one: (one[0], -one[1].entropy, one[1].step))]
+    ordered = [branch for _, branch in sorted(likely, key=lambda one: (one[0], -_worth(one[1], last), one[1].step))]
     over = [branch._replace(verdict="over budget") for branch in ordered[runs:]]
     return (*ordered[:runs], *over, *pruned)
+
+
+def _worth(branch: Branch, last: int) -> float:
+    """How soon a branch is tried, in a run of ``last`` steps."""
+    return branch.entropy * (1 - (branch.step - 1) / last) ** 2
 
 
 def is_similar(option: Option, other: Option) -> bool:
