@@ -15,6 +15,8 @@
     tiers.py       the four tiers as data, and the points that fit them
     variants.py    the rows of ``adversarial_variants``
     search.py      the worst point, by successive halving
+    near.py        which points may be as bad, and of which that is not known
+    surrogates.py  guesses at how hard a point is
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@
 
     policy.py   a learned or scripted policy that proposes one action at a time (embedded)
     replay.py   the recorded continuation, carried out again (reference)
+    branched.py  one that begins with replies it is given, and goes on by itself
     openai.py   a tool-calling agent on a model endpoint
     calls.py, asking.py, distractors.py   its tools, the probe in words, tools that lead nowhere
 
