@@ -36,7 +36,7 @@ CODE_VERSIONS: dict[str, str] = {
     "round_report": "2",
     "corpus_report": "2",
     "handoff_debt": "1",
-    "handoff_tax": "1",
+    "handoff_tax": "2",
 }
 
 

@@ -25,7 +25,8 @@ from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 
-SPLITS = ("train", "validation")
+SPLITS = ("train",)
+"""Held-out tasks steer and measure; nothing is learned from them."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
