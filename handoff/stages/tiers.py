@@ -137,7 +137,8 @@ def shown_round(lake: Lake, round: str | None) -> tuple[str, list[dict[str, Any]
         if rows := lake.rows("tiers", round=name):
             return name, rows
     raise InputError(
-        f"{f'{round} ran no takeover' if round else 'no round ran a takeover'} on a tier; the second round is the first that does: "
+        f"{f'{round} ran no takeover' if round else 'no round ran a takeover'} on a tier; the second round is the first "
+        "that does: "
         "`handoff demo --rounds 2`, or `handoff tiers --measure E`"
     )
 
