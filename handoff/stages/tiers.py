@@ -136,10 +136,10 @@ def shown_round(lake: Lake, round: str | None) -> tuple[str, list[dict[str, Any]
     for name in names:
         if rows := lake.rows("tiers", round=name):
             return name, rows
+    nobody = f"{round} ran no takeover" if round else "no round ran a takeover"
     raise InputError(
-        f"{f'{round} ran no takeover' if round else 'no round ran a takeover'} on a tier; the second round is the first "
-        "that does: "
-        "`handoff demo --rounds 2`, or `handoff tiers --measure E`"
+        f"{nobody} on a tier; the second round is the first that does: `handoff demo --rounds 2`, or "
+        "`handoff tiers --measure E`"
     )
 
 
