@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from handoff.exports.folder import Predecessors, compact
+from handoff.masks.chat import chat_messages
 from handoff.samples import Sample, SampleMessage, trainable_spans
 
 _USAGE = """## How to load it
@@ -84,26 +86,8 @@ class TrlExporter:
         return _USAGE
 
 
-def _messages(messages: Sequence[SampleMessage]) -> list[dict[str, object]]:
-    return [_message(message) for message in messages]
-
-
-def _message(message: SampleMessage) -> dict[str, object]:
-    row: dict[str, object] = {"role": message.role, "content": message.content}
-    if message.reasoning_content:
-        row["reasoning_content"] = message.reasoning_content
-    if message.tool_calls:
-        row["tool_calls"] = [
-            {
-                "type": call.type,
-                "id": call.id,
-                "function": {"name": call.function.name, "arguments": compact(call.function.arguments)},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        row["tool_call_id"] = message.tool_call_id
-    return row
+def _messages(messages: Sequence[SampleMessage]) -> list[dict[str, Any]]:
+    return chat_messages(messages, arguments=compact)
 
 
 def _count_losses(sample: Sample, losses: Counter[str]) -> None:

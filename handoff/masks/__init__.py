@@ -2,6 +2,7 @@
 
 ::
 
+    chat.py      a sample's messages as chat templates read them
     template.py  a chat template: conversations to text, with what it marks as generated
     roles.py     the rendered text, cut into pieces that have one role and one weight (``docs/science.md §11``)
     tokens.py    a tokenizer's ids with the role and weight of each

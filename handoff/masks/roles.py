@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from handoff.errors import RecordError
+from handoff.masks.chat import chat_messages
 from handoff.masks.template import RESERVED, ChatTemplate, Message, Rendered
 from handoff.samples import Part, Role, Sample, SampleMessage, Span, fields
 
@@ -46,40 +47,6 @@ class Masked(NamedTuple):
     """In order, without gaps: they cover the text."""
     left_out: tuple[str, ...]
     """Fields that the template does not show, as ``3.reasoning_content``."""
-
-
-def chat_messages(messages: Sequence[SampleMessage], *, as_text: bool = False) -> list[dict[str, Any]]:
-    """The messages as chat templates read them; what is absent is not there, rather than empty.
-
-    Arguments of calls are objects, or with ``as_text`` JSON, which older templates join to other text.
-    """
-    names: dict[str, str] = {}
-    chat: list[dict[str, Any]] = []
-    for message in messages:
-        row: dict[str, Any] = {"role": message.role, "content": message.content}
-        if message.reasoning_content:
-            row["reasoning_content"] = message.reasoning_content
-        if message.tool_calls:
-            row["tool_calls"] = [
-                {
-                    "type": call.type,
-                    "id": call.id,
-                    "function": {
-                        "name": call.function.name,
-                        "arguments": call.function.arguments
-                        if as_text
-                        else msgspec.json.decode(call.function.arguments),
-                    },
-                }
-                for call in message.tool_calls
-            ]
-            names |= {call.id: call.function.name for call in message.tool_calls}
-        if message.tool_call_id is not None:
-            row["tool_call_id"] = message.tool_call_id
-            if message.tool_call_id in names:
-                row["name"] = names[message.tool_call_id]
-        chat.append(row)
-    return chat
 
 
 def mask(sample: Sample, template: ChatTemplate, *, side: Part = "messages") -> Masked:
@@ -121,13 +88,13 @@ def mask(sample: Sample, template: ChatTemplate, *, side: Part = "messages") -> 
 def _rendered(
     messages: Sequence[SampleMessage], tools: Sequence[Any], template: ChatTemplate
 ) -> tuple[list[dict[str, Any]], Rendered]:
-    chat = chat_messages(messages)
+    chat = chat_messages(messages, with_names=True)
     try:
         return chat, template.render(chat, tools)
     except RecordError as error:
         if not any(message.tool_calls for message in messages):
             raise
-        chat = chat_messages(messages, as_text=True)
+        chat = chat_messages(messages, arguments=str, with_names=True)
         try:
             return chat, template.render(chat, tools)
         except RecordError:

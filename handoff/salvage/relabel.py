@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from handoff.adversary.scene import is_judging
+
 MOST_NAMED = 20
 """Outcome that a smaller task names."""
 _FAILED = re.compile(
@@ -65,17 +67,6 @@ def achieved(before: Outcome | None, after: Outcome | None, touched: Collection[
     if len(fixed) > MOST_NAMED:
         return Achieved((), f"it made {len(fixed)} tests pass, more than a task can name")
     return Achieved(fixed, "")
-
-
-def is_judging(path: str) -> bool:
-    """Whether a file is a test, or decides how tests run."""
-    name = path.rsplit("/", 1)[-1]
-    return (
-        "tests" in path.split("/")[:-1]
-        or name.startswith("test_")
-        or name.endswith("_test.py")
-        or name in ("conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
-    )
 
 
 def files_of(tests: Collection[str]) -> tuple[str, ...]:
