@@ -425,7 +425,7 @@ class _Line:
         lines = self._text.strip().splitlines()
         if len(lines) != 1 or not lines[0].startswith("/") or "\0" in lines[0] or self._ledger.is_folder_told:
             return
-        if self._code not in (None, 0) or complains(self._text):
+        if self._is_late or self._code not in (None, 0) or complains(self._text):
             return
         cds = [part for part in self._parts if _is_cd(part)]
         if cds and (not self._keeps or any(part.scope or part.length > 1 for part in cds)):

@@ -29,7 +29,7 @@ from handoff.sandbox import seccomp
 from handoff.sandbox.base import ROOT, Completed, Limits, Mount, check_mount, is_place
 from handoff.sandbox.helpers import Helpers
 from handoff.sandbox.shell import PersistentShell, command_environment, limits_script
-from handoff.sandbox.watch import Watch, children, tree
+from handoff.sandbox.watch import Watch, children, hurry, tree
 
 _USER = 1000
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -198,6 +198,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         # bwrap's child is the first process of the jail's pid namespace: the kernel ends all others with it,
         # and only then does bwrap itself return.
         for pid in children(process.pid) or [process.pid]:
+            hurry(pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         try:

@@ -19,7 +19,7 @@ from handoff.lake import Lake
 CODE_VERSIONS: dict[str, str] = {
     "raw_trajectories": "8",
     "repository_states": "10",
-    "environment_facts": "1",
+    "environment_facts": "2",
     "quality_signals": "1",
     "injected_handoffs": "6",
     "view_renderings": "3",

@@ -408,6 +408,13 @@ def _runs(draw: st.DrawFn) -> Trajectory:
     return run(*steps, format=format, source=source)
 
 
+def test_a_folder_that_is_told_late_moves_no_later_line() -> None:
+    """``pwd`` in the background says where the shell stood; a line before its answer came knows nothing of it."""
+    lost = ran("cd src", "", None, missing="none")
+    found = environment(run(lost, ran("pwd", "/testbed/src\n", arrived=4), ran("cd deep"), ran("ls")))
+    assert all(item.kind != "folder" for h in range(1, 5) for item in found.at(h).known)
+
+
 @pytest.mark.parametrize("examples", [120, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_is_known_at_a_step_is_what_the_run_cut_there_knows(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
