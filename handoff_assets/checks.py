@@ -61,6 +61,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 BESIDE = {
     "state_verdicts": ("repository_states", ("trajectory_id",)),
+    "branches": ("takeover_runs", ("base_id", "step", "move")),
     "debt_runs": ("handoff_debt", ("takeover_id",)),
     "tax_runs": ("handoff_tax", ("takeover_id",)),
 }

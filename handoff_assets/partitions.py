@@ -44,7 +44,9 @@ BY_SHARD = frozenset(
         "view_renderings",
     }
 )
-BY_ROUND_AND_SHARD = frozenset({"worst_points", "adversarial_variants", "takeover_runs", "diagnostics", "salvaged"})
+BY_ROUND_AND_SHARD = frozenset(
+    {"worst_points", "adversarial_variants", "takeover_runs", "branches", "diagnostics", "salvaged"}
+)
 BY_STUDY = frozenset({"handoff_debt", "debt_runs", "handoff_tax", "tax_runs"})
 WHOLE = frozenset({"corpus_report"})
 """Tables without partitions."""

@@ -14,7 +14,7 @@ from resources.sandbox import SandboxResource
 SALVAGED = Summary(
     title="what was salvaged",
     sql="""
-        SELECT basis, verdict, count(*) AS rows, sum(len(goals)) AS tests_made_to_pass,
+        SELECT basis, verdict, count(*) AS rows, sum(len(goals)) AS goals_reached,
                mean(last_step - first_step + 1) AS steps
         FROM rows GROUP BY ALL ORDER BY basis, verdict
     """,
@@ -38,7 +38,8 @@ def salvaged(context: AssetExecutionContext, project: ProjectResource, sandbox: 
     """One row is one failed takeover that was looked at again, or one way out of a wrong turn of a recorded run.
 
     `relabelled`: its tests were run again on the state it began from and on the one it left; those that it made pass
-    are a smaller task that it solved. `recovery`: from a failing validation to the same one with fewer failures.
+    are a smaller task that it solved; where there are none, files that the whole solution needs as it left them.
+    `recovery`: from a failing validation to the same one with fewer failures, or from a refused call to the corrected one.
     Neither counts as a solve anywhere. `[salvage]` in handoff.toml turns each off.
     """
     from handoff.stages import salvage as stage

@@ -8,8 +8,8 @@ import pytest
 
 from handoff.actions.history import history
 from handoff.actions.paths import context_of
-from handoff.salvage.recovery import Recovery, recoveries
-from handoff.salvage.relabel import Outcome, achieved, is_repeated, read_tests, smaller_task
+from handoff.salvage.recovery import Correction, Recovery, corrections, recoveries
+from handoff.salvage.relabel import Outcome, achieved, is_put_right, is_repeated, read_tests, smaller_task
 from handoff.trajectory import Action, Observation, Step
 
 
@@ -64,8 +64,25 @@ def test_a_second_run_has_to_say_the_same() -> None:
 
 
 def test_the_smaller_task_says_what_was_verified_and_keeps_the_whole_as_background() -> None:
-    told = smaller_task("Fix all.", ["tests/b.py::u", "tests/a.py::t"])
+    told = smaller_task("Fix all.", tests=["tests/b.py::u", "tests/a.py::t"])
     assert told.index("tests/a.py::t") < told.index("tests/b.py::u") < told.index("Fix all.")
+    assert smaller_task("Fix all.", files=["src/a.py"]).startswith("Put these files right")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_right"),
+    [
+        (outcome("a"), outcome(), True),
+        (outcome(), outcome(), False),  # it was right before
+        (outcome("a", "b"), outcome("b"), False),  # not yet right
+        (None, outcome(), False),
+        (outcome("a"), None, False),
+    ],
+)
+def test_a_file_is_put_right_only_if_the_solution_needed_it_and_is_whole_with_it(
+    before: Outcome | None, after: Outcome | None, is_right: bool
+) -> None:
+    assert is_put_right(before, after) is is_right
 
 
 # -- ways out -------------------------------------------------------------------------------------------
@@ -108,3 +125,70 @@ def test_a_way_out_begins_at_the_failure_after_a_wrong_edit_and_ends_where_fewer
 )
 def test_what_is_no_way_out_of_a_wrong_turn(steps: tuple[Step, ...]) -> None:
     assert [way for way in found_in(*steps) if way.h == 3 or len(steps) < 5] == []
+
+
+# -- calls put right ------------------------------------------------------------------------------------
+
+
+def call(text: str, answer: str, code: int | None = None) -> Step:
+    action = Action(tool="bash", arguments=json.dumps({"command": text}))
+    return Step(actions=(action,), observations=(Observation(text=answer, exit_code=code),))
+
+
+def refused(name: str = "a.py", old: str = "q") -> Step:
+    arguments = {"command": "str_replace", "path": f"/repo/{name}", "old_str": old, "new_str": "y"}
+    action = Action(tool="str_replace_editor", arguments=json.dumps(arguments))
+    answer = f"No replacement was performed, old_str `{old}` did not appear verbatim in /repo/{name}."
+    return Step(actions=(action,), observations=(Observation(text=answer),))
+
+
+def corrected_in(*steps: Step) -> list[Correction]:
+    return list(corrections(history(steps, context_of("chat"))))
+
+
+LOOK = call("cat a.py", "x", 0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "tool", "last"),
+    [
+        ((refused(), LOOK, edit()), "str_replace_editor", 3),
+        (
+            (call("pytset -q tests", "bash: pytset: command not found", 127), call("pytest -q tests", "1 passed", 0)),
+            "bash",
+            2,
+        ),
+        (
+            (call("grep --colour=of x a.py", "grep: unknown option", 2), call("grep --colour=no x a.py", "x", 0)),
+            "bash",
+            2,
+        ),
+    ],
+    ids=["an editor", "a program", "an option"],
+)
+def test_a_refused_call_is_put_right_by_the_next_one_like_it(steps: tuple[Step, ...], tool: str, last: int) -> None:
+    (found,) = corrected_in(*steps)
+    assert (found.h, found.last, found.tool) == (1, last, tool)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (refused(), edit("b.py")),  # another file
+        (refused(), refused()),  # never carried out
+        (refused(), *[LOOK] * 6, edit()),  # long after
+        (call("pytest -q", "1 failed", 1), call("pytest -q a.py", "1 passed", 0)),  # a test that fails was not refused
+        (call("foo", "bash: foo: command not found", 127), call("ls -la src", "a", 0)),  # another line
+        (call("foo x", "bash: foo: command not found", 127), call("foo x", "ok", 0)),  # the same again
+        (call("fo x y z", "bash: fo: command not found", 127), call("foo x y z", "?", None)),  # nobody says that it ran
+    ],
+    ids=["other file", "never", "late", "failing test", "other line", "the same", "unknown"],
+)
+def test_what_puts_no_call_right(steps: tuple[Step, ...]) -> None:
+    assert corrected_in(*steps) == []
+
+
+def test_of_several_refused_calls_only_the_last_is_put_right() -> None:
+    """What is learned goes wrong nowhere."""
+    (found,) = corrected_in(refused(old="p"), refused(old="q"), edit())
+    assert (found.h, found.last) == (2, 3)

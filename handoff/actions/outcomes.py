@@ -99,6 +99,15 @@ def did_not_happen(action: Action, observation: Observation) -> bool:
     )
 
 
+def was_carried_out(action: Action, observation: Observation) -> bool:
+    """Positive evidence that the whole action was done: exit code 0, or the editor's own word."""
+    if observation.missing is not None or observation.error is True or did_not_happen(action, observation):
+        return False
+    if observation.exit_code is not None:
+        return observation.exit_code == 0
+    return action.tool.lower() not in SHELLS and _DONE.match(observation.text[:_HEAD]) is not None
+
+
 def may_have_begun(observation: Observation) -> bool:
     """Whether a call that ended badly may have done a part of its work: no harness says that it did not run it."""
     if observation.missing == "not_executed":

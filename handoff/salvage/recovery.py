@@ -1,21 +1,38 @@
 """The stretch of a recorded run that leads out of a wrong turn.
 
 A wrong turn is an edit after which a validation fails no less than before. It is mended when a later run of the same
-validation, after another edit, has fewer failures than either, and none in between had more. What is learned are the
-steps from the failure on; the wrong turn itself stands in what was handed over, and is never trained.
+validation, after another edit, has fewer failures than either, and none in between had more. A call that was refused,
+or a line that could not run as it was written, is one too; it is mended by the next call that is nearly the same and
+is carried out. What is learned are the steps from the failure on; the wrong turn itself stands in what was handed over,
+and is never trained.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from rapidfuzz.distance import Levenshtein
 
 from handoff.actions.history import Event
+from handoff.actions.outcomes import was_carried_out
+from handoff.actions.tools import SHELLS
 from handoff.salvage.relabel import failing_in
+from handoff.states.sightings import shell_line
 
 LONGEST = 30
 """Steps of a way out."""
+SOON = 5
+"""Steps within which a refused call is put right."""
+ALIKE = 0.5
+"""What the corrected line of a shell has in common with the refused one, by edit distance over the longer text."""
+_USAGE = re.compile(
+    r"^(?:usage: |\S{1,80}: (?:error: )?(?:unrecogni[sz]ed|invalid|illegal|unknown) (?:option|argument|flag))",
+    re.I | re.M,
+)
+_MISUSED = (2, 4, 64)
+"""Exit codes by which programs say that they do not understand their options."""
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +89,63 @@ def recoveries(events: Sequence[Event]) -> Iterator[Recovery]:
                         failing=failing,
                     )
                 break
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that could not be carried out, and the one that put it right. Steps are 1-based and inclusive."""
+
+    h: int
+    """The step of the refused call: the handoff."""
+    last: int
+    """The step of the call that was carried out."""
+    tool: str
+    target: str
+    """What both are about, as an action key has it."""
+
+
+def corrections(events: Sequence[Event]) -> Iterator[Correction]:
+    """Refused calls that were put right soon, by ``h``; each with the first call that did.
+
+    Only what the tools themselves say counts, on both sides. A call that is made again as it was is no correction.
+    """
+    ended: set[int] = set()
+    for place, event in enumerate(events):
+        if event.step in ended or not _is_refused(event):
+            continue
+        for later in events[place + 1 :]:
+            if later.step - event.step > SOON or (later.step > event.step and _is_refused(later)):
+                break  # what is learned goes wrong nowhere
+            if later.step > event.step and _puts_right(event, later):
+                ended.add(event.step)
+                target = later.keys[0].target if later.keys else ""
+                yield Correction(h=event.step, last=later.step, tool=event.action.tool, target=target)
+                break
+
+
+def _is_refused(event: Event) -> bool:
+    if event.observation.missing is not None:
+        return False  # nobody refused it: it was never answered
+    if not event.happened:
+        return True
+    seen = event.observation
+    return (
+        event.action.tool.lower() in SHELLS
+        and seen.exit_code in _MISUSED
+        and _USAGE.search(seen.text[:2_000]) is not None
+    )
+
+
+def _puts_right(wrong: Event, right: Event) -> bool:
+    """Whether the later call is the earlier one, corrected, and was carried out."""
+    before, after = wrong.action, right.action
+    if before.tool != after.tool or before.arguments == after.arguments or not right.happened:
+        return False
+    if not was_carried_out(after, right.observation):
+        return False
+    line, corrected = shell_line(before), shell_line(after)
+    if line is not None:
+        return corrected is not None and Levenshtein.normalized_similarity(line[:4_000], corrected[:4_000]) >= ALIKE
+    return bool(wrong.keys) and wrong.keys == right.keys
 
 
 def _failures(event: Event) -> tuple[int, tuple[str, ...]] | None:

@@ -1,7 +1,9 @@
-"""A failed takeover as a success of a smaller task: the tests that it made pass, and nothing that was not run.
+"""A failed takeover as a success of a smaller task: tests that it made pass, or files that it put right.
 
 What it achieved is read off two runs of the task's own tests, on the state it began from and on the one it left. Those
-that changed are run a second time, file by file: what is not the same both times is not told.
+that changed are run a second time, file by file: what is not the same both times is not told. Where no test changed,
+a file may still be right: amid the whole solution all tests pass with what the takeover left of it, and with what it
+was before some fail.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ class Outcome(NamedTuple):
     total: int
 
 
+NOTHING_FIXED = "no test that failed passes now"
+
+
 class Achieved(NamedTuple):
     """What changed between two states, by their tests."""
 
@@ -35,6 +40,11 @@ class Achieved(NamedTuple):
     """Sorted: failed before, pass now."""
     reason: str
     """Why it is no success of any task; empty where it is one."""
+
+
+def is_put_right(before: Outcome | None, after: Outcome | None) -> bool:
+    """Whether a file was put right: amid the whole solution tests fail with what it was, and none with what it is."""
+    return before is not None and after is not None and bool(before.failing) and not after.failing
 
 
 def read_tests(output: str, total: int) -> Outcome | None:
@@ -63,7 +73,7 @@ def achieved(before: Outcome | None, after: Outcome | None, touched: Collection[
         return Achieved((), f"it broke {len(broken)} tests, {broken[0]} the first")
     fixed = tuple(sorted(before.failing - after.failing))
     if not fixed:
-        return Achieved((), "no test that failed passes now")
+        return Achieved((), NOTHING_FIXED)
     if len(fixed) > MOST_NAMED:
         return Achieved((), f"it made {len(fixed)} tests pass, more than a task can name")
     return Achieved(fixed, "")
@@ -86,10 +96,15 @@ def is_repeated(
     return True
 
 
-def smaller_task(task: str, fixed: Collection[str]) -> str:
+def smaller_task(task: str, *, tests: Collection[str] = (), files: Collection[str] = ()) -> str:
     """The statement of the smaller task: only what was verified, and the whole task as background."""
-    named = "\n".join(f"- {test}" for test in sorted(fixed))
+    named = "\n".join(f"- {name}" for name in sorted(tests or files))
+    asked = (
+        "Make these tests pass"
+        if tests
+        else "Put these files right, so that the larger task needs no other change to them"
+    )
     return (
-        f"Make these tests pass, and break none that passes now:\n\n{named}\n\n"
+        f"{asked}, and break no test that passes now:\n\n{named}\n\n"
         f"They are part of a larger task. The rest of it need not be done now:\n\n{task}"
     )

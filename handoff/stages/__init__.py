@@ -27,7 +27,7 @@ CODE_VERSIONS: dict[str, str] = {
     "adversarial_variants": "4",
     "takeover_runs": "4",
     "diagnostics": "1",
-    "salvaged": "1",
+    "salvaged": "2",
     "robustness": "1",
     "tiers": "1",
     "curated_training_set": "4",

@@ -7,26 +7,38 @@ it left: where they cannot be run, nothing is salvaged. Ways out are read from r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow.compute as pc
 
-from handoff.actions.history import history
+from handoff.actions.history import Event, history
 from handoff.actions.paths import context_of
 from handoff.identity import canonical_json, identify
 from handoff.kata.lab import KataLab
 from handoff.kata.pool import run_many
+from handoff.kata.record import load_world
 from handoff.lake import Written
 from handoff.project import Project
-from handoff.salvage.recovery import recoveries
-from handoff.salvage.relabel import Outcome, achieved, files_of, is_repeated, read_tests, smaller_task
+from handoff.salvage.recovery import corrections, recoveries
+from handoff.salvage.relabel import (
+    NOTHING_FIXED,
+    Outcome,
+    achieved,
+    files_of,
+    is_put_right,
+    is_repeated,
+    read_tests,
+    smaller_task,
+)
 from handoff.stages import inputs_of, is_executable, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 
 SPLITS = ("train",)
 """Held-out tasks steer and measure; nothing is learned from them."""
+BY_TESTS = "its tests fail on the state it began from and pass on the one it left, twice"
+BY_FILES = "amid the whole solution tests fail with these files as they were and pass with them as it left them, twice"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +48,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     base_commit: str
     start: str
     end: str
+    solution: dict[str, str]
+    """Sealed. Path → text of the files that the reference solution changes."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What its tests say."""
 
     fixed: tuple[str, ...]
+    """Tests that it made pass."""
+    right: tuple[str, ...] = ()
+    """Where there are none: files that it put right."""
     failing_before: int | None
     failing_after: int | None
     reason: str
@@ -78,13 +95,20 @@ def _relabelled(project: Project, round: str, shard: str) -> Iterator[dict[str, 
     }
     collected = lake.rows("takeover_runs", where=pc.field("purpose") == "collect", round=round, shard=shard)
     failed: list[tuple[Mapping[str, Any], Trial]] = []
+    world = load_world(project.root) if any(is_executable(point) for point in points.values()) else None
     for run in collected:
         point = points[run["point_id"]]
-        if run["solved"] is False and run["final_tree"] and point["split"] in SPLITS and is_executable(point):
+        if run["solved"] is False and run["final_tree"] and point["split"] in SPLITS and world and is_executable(point):
             variant = variants.get(run["variant_id"])
             start = point["tree"] if variant is None else variant["tree"]
             if start != run["final_tree"]:
-                trial = Trial(repo=point["repo"], base_commit=point["base_commit"], start=start, end=run["final_tree"])
+                trial = Trial(
+                    repo=point["repo"],
+                    base_commit=point["base_commit"],
+                    start=start,
+                    end=run["final_tree"],
+                    solution=world.task(point["repo"]).reference,
+                )
                 failed.append((run, trial))
     settings = project.settings
     jobs = [trial for _, trial in failed]
@@ -101,13 +125,12 @@ def _relabelled(project: Project, round: str, shard: str) -> Iterator[dict[str, 
                 "first_step": 1,
                 "last_step": takeover["steps"],
                 "verdict": "dropped" if result.reason else "kept",
-                "reason": result.reason
-                or "its tests fail on the state it began from and pass on the one it left, twice",
-                "goals": list(result.fixed),
-                "statement": smaller_task(task, result.fixed) if result.fixed else None,
+                "reason": result.reason or (BY_TESTS if result.fixed else BY_FILES),
+                "goals": [*result.fixed, *result.right],
+                "statement": None if result.reason else smaller_task(task, tests=result.fixed, files=result.right),
                 "failing_before": result.failing_before,
                 "failing_after": result.failing_after,
-                "evidence": canonical_json({"original": "not solved", "broken": 0 if result.fixed else None}).decode(),
+                "evidence": canonical_json({"original": "not solved", "broken": None if result.reason else 0}).decode(),
             }
 
 
@@ -124,17 +147,35 @@ def verify(lab: KataLab, trial: Trial) -> Found:
         ]
         if not is_repeated(fixed, *again):
             fixed, reason = (), "a second run of its tests said something else"
+    right: tuple[str, ...] = ()
+    if reason == NOTHING_FIXED:
+        right = tuple(path for path in touched if path in trial.solution and _is_right(lab, trial, path))
+        reason = "" if right else reason
     return Found(
         fixed=fixed,
+        right=right,
         failing_before=None if before is None else len(before.failing),
         failing_after=None if after is None else len(after.failing),
         reason=reason,
     )
 
 
-def _tests(lab: KataLab, trial: Trial, tree: str, target: str = "") -> Outcome | None:
-    """The base commit's tests on a state, by name."""
-    run = lab.environment(trial.repo, trial.base_commit, tree).judged(target)
+def _is_right(lab: KataLab, trial: Trial, path: str) -> bool:
+    """Whether a file is right as the takeover left it and was not before, by tests amid the whole solution, twice."""
+    texts = [{**trial.solution, path: lab.files(tree).get(path)} for tree in (trial.start, trial.end)]
+    before, after = (_tests(lab, trial, trial.base_commit, changes=text) for text in texts)
+    if not is_put_right(before, after) or before is None:
+        return False
+    files = files_of(before.failing)
+    again = [{file: _tests(lab, trial, trial.base_commit, file, text) for file in files} for text in texts]
+    return is_repeated(before.failing, *again)
+
+
+def _tests(
+    lab: KataLab, trial: Trial, tree: str, target: str = "", changes: Mapping[str, str | None] | None = None
+) -> Outcome | None:
+    """The base commit's tests on a state with some changes, by name."""
+    run = lab.environment(trial.repo, trial.base_commit, tree, changes).judged(target)
     return read_tests(run.output, sum(run.counts.values()))
 
 
@@ -147,7 +188,8 @@ def _recovered(project: Project, shard: str) -> list[dict[str, Any]]:
         handoffs.load(wanted)
         for trajectory_id in wanted:
             run = handoffs.trajectory({"trajectory_id": trajectory_id})
-            for way in recoveries(history(run.steps, context_of(run.format, run.source))):
+            ways = _ways_out(history(run.steps, context_of(run.format, run.source)))
+            for way in ways:
                 point = points.get((trajectory_id, way.h))
                 if point is None:
                     continue
@@ -159,8 +201,7 @@ def _recovered(project: Project, shard: str) -> list[dict[str, Any]]:
                         "first_step": way.h + 1,
                         "last_step": way.last,
                         "verdict": "kept",
-                        "reason": f"{way.target}: {way.failed_before} failed, {way.before} after the edit of step "
-                        f"{way.wrong[-1]}, {way.after} at step {way.last}",
+                        "reason": way.reason,
                         "goals": [],
                         "statement": None,
                         "failing_before": way.before,
@@ -169,6 +210,38 @@ def _recovered(project: Project, shard: str) -> list[dict[str, Any]]:
                     }
                 )
     return made
+
+
+class _WayOut(NamedTuple):
+    """A way out of either kind, as its row tells it."""
+
+    h: int
+    last: int
+    wrong: tuple[int, ...]
+    reason: str
+    before: int | None = None
+    after: int | None = None
+
+
+def _ways_out(events: Sequence[Event]) -> list[_WayOut]:
+    """Of a run, one for each step that went wrong: a failing validation tells more than a refused call."""
+    found = {
+        way.h: _WayOut(
+            way.h,
+            way.last,
+            (way.h,),
+            f"{way.tool}: the call of step {way.h} was refused, the one of step "
+            f"{way.last} was carried out: {way.target}"[:300],
+        )
+        for way in corrections(events)
+    }
+    for way in recoveries(events):
+        reason = (
+            f"{way.target}: {way.failed_before} failed, {way.before} after the edit of step {way.wrong[-1]}, "
+            f"{way.after} at step {way.last}"
+        )
+        found[way.h] = _WayOut(way.h, way.last, way.wrong, reason, way.before, way.after)
+    return [found[h] for h in sorted(found)]
 
 
 def _named(basis: str, takeover_id: str | None, point: Mapping[str, Any], view: str, view_id: str) -> dict[str, Any]:

@@ -92,6 +92,18 @@ def test_a_failing_expectation_names_its_rows() -> None:
     assert failed["a missing value has a reason"].rows == ("k_4 p_si",)
 
 
+def test_a_branch_is_kept_only_if_it_solved_its_task() -> None:
+    suite = read_suite("branches")
+    row = {"base_id": "k_1", "step": 2, "move": "read a.py", "chance": 0.1, "entropy": 0.5, "verdict": "tried"}
+    rows = [
+        {**row, "takeover_id": "k_2", "solved": True, "is_kept": True},
+        {**row, "move": "run", "takeover_id": "k_3", "solved": False, "is_kept": True},
+    ]
+    table = pa.Table.from_pylist(rows, schema=SCHEMAS["branches"]).select(suite.columns())
+    failed = {f.expectation.description: f.rows for f in validate(suite, table) if not f.holds}
+    assert failed == {"what is kept solved its task": ("k_1 2 run",)}
+
+
 def test_bad_takeovers_stop_everything_downstream(project: Project, stages: Stages, instance: DagsterInstance) -> None:
     """The blocking check fails, names the row, and diagnosis does not start."""
 

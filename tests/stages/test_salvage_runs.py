@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from handoff.kata import store
@@ -12,6 +13,7 @@ from handoff.kata.lab import KataLab
 from handoff.kata.record import load_world, record
 from handoff.kata.world import generate
 from handoff.project import Project
+from handoff.salvage.relabel import NOTHING_FIXED
 from handoff.stages import corpus, handoffs, quality
 from handoff.stages.curation import curated_training_set
 from handoff.stages.salvage import Trial, kept, salvaged, verify
@@ -63,19 +65,53 @@ def test_what_a_failed_takeover_achieved_is_run_again(trained: Path) -> None:
     point = _point(trained)
     reference = dict(load_world(trained).task(point["repo"]).reference)
     end = _changed(trained, point["tree"], reference)
-    trial = Trial(repo=point["repo"], base_commit=point["base_commit"], start=point["tree"], end=end)
+    trial = _trial(trained, point, point["tree"], end)
     with KataLab(trained, worker="again") as lab:
         found = verify(lab, trial)
         assert found.fixed and not found.reason
         assert (found.failing_before, found.failing_after) == (len(found.fixed), 0)
         (test, *_) = (path for path in lab.files(point["tree"]) if path.startswith("tests/test_"))
         cheat = store.write_tree(lab.git_dir, {**lab.files(point["tree"]), test: "def test_a():\n    pass\n"})
-        assert "changed what judges" in verify(lab, Trial(**{**_fields(trial), "end": cheat})).reason
-        assert verify(lab, Trial(**{**_fields(trial), "end": point["tree"]})).fixed == ()
+        assert "changed what judges" in verify(lab, msgspec.structs.replace(trial, end=cheat)).reason
+        assert verify(lab, msgspec.structs.replace(trial, end=point["tree"])).fixed == ()
 
 
-def _fields(trial: Trial) -> dict[str, str]:
-    return {name: getattr(trial, name) for name in ("repo", "base_commit", "start", "end")}
+def _trial(data: Path, point: dict[str, Any], start: str, end: str) -> Trial:
+    solution = load_world(data).task(point["repo"]).reference
+    return Trial(repo=point["repo"], base_commit=point["base_commit"], start=start, end=end, solution=solution)
+
+
+DOWN = """
+
+def _down(*given, **named):
+    raise RuntimeError("down")
+
+globals().update({name: _down for name, value in list(globals().items()) if callable(value) and name != "_down"})
+"""
+
+
+def test_a_file_may_be_right_though_no_test_passes_yet(trained: Path) -> None:
+    """Every test that its bug fails needs another file too, which is down: nothing passes, and the file is right."""
+    point = _point(trained)
+    task = load_world(trained).task(point["repo"])
+    (path, *_) = sorted(task.reference)
+    found = None
+    with KataLab(trained, worker="right") as lab:
+        for other in sorted(name for name in task.files if name.endswith(".py") and not name.startswith("tests/")):
+            if other == path:
+                continue
+            whole = {**task.files, **task.reference, other: task.files[other] + DOWN}
+            start = store.write_tree(lab.git_dir, {**whole, path: task.files[path]})
+            trial = _trial(trained, point, start, store.write_tree(lab.git_dir, whole))
+            result = verify(lab, trial)
+            if result.right:
+                found = result
+                untouched = {**whole, path: task.files[path] + "\n# a remark\n"}
+                wrong = msgspec.structs.replace(trial, end=store.write_tree(lab.git_dir, untouched))
+                assert verify(lab, wrong).right == ()
+                assert verify(lab, wrong).reason == NOTHING_FIXED
+                break
+    assert found is not None and found.right == (path,) and found.fixed == () and not found.reason
 
 
 def test_both_bases_become_rows_and_a_shard_is_read_once(trained: Path) -> None:
