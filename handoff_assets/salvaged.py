@@ -39,7 +39,7 @@ def salvaged(context: AssetExecutionContext, project: ProjectResource, sandbox: 
 
     `relabelled`: its tests were run again on the state it began from and on the one it left; those that it made pass
     are a smaller task that it solved; where there are none, files that the whole solution needs as it left them.
-    `recovery`: from a failing validation to the same one with fewer failures, or from a refused call to the corrected one.
+    `recovery`: from a failing validation to the same one with fewer failures, or from a refused call to one put right.
     Neither counts as a solve anywhere. `[salvage]` in handoff.toml turns each off.
     """
     from handoff.stages import salvage as stage
