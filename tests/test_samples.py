@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import jsonschema
 import msgspec
@@ -20,6 +21,8 @@ from handoff.samples import (
     field_of,
     fields,
     json_schema,
+    note_writing_sample,
+    pivot_sample,
     preference_sample,
     read_sample,
     rl_prompt_sample,
@@ -123,15 +126,50 @@ def test_what_cannot_be_predicted_in_an_output_is_a_warning_without_weight() -> 
     assert found == {"0.31s": 0.0, "[output truncated: 90 lines left out]": 0.0}
 
 
-def test_a_shell_line_is_wrapped_and_counted_and_other_free_text_is_refused() -> None:
+def test_free_text_is_wrapped_and_counted_and_what_is_no_object_is_refused() -> None:
     """Arguments always decode to an object."""
     line = Step(actions=(Action(tool="bash", arguments="ls -l", is_text=True),))
     sample = sft_sample(ORIGIN, briefing(), [line])
     assert sample.messages[-1].tool_calls[0].function.arguments == '{"command":"ls -l"}'
     assert sample.changes["shell_lines_wrapped"] == 1
-    for action in (Action(tool="patch", arguments="*** x", is_text=True), Action(tool="bash", arguments="[1]")):
-        with pytest.raises(RecordError, match="arguments"):
-            sft_sample(ORIGIN, briefing(), [Step(actions=(action,))])
+    patch = Step(actions=(Action(tool="patch", arguments="*** x", is_text=True),))
+    sample = sft_sample(ORIGIN, briefing(), [patch])
+    assert sample.messages[-1].tool_calls[0].function.arguments == '{"input":"*** x"}'
+    assert sample.changes["text_arguments_wrapped"] == 1
+    with pytest.raises(RecordError, match="arguments"):
+        sft_sample(ORIGIN, briefing(), [Step(actions=(Action(tool="bash", arguments="[1]"),))])
+
+
+def test_a_pivot_trains_one_reply_and_nothing_before_it() -> None:
+    run = [step("git diff", "+x"), step("sed -i s/a/b/ a.py", "", text="Mend it."), step("submit")]
+    sample = pivot_sample(ORIGIN, briefing(), run, at=2)
+    assert [(m.role, m.train) for m in sample.messages] == [
+        ("user", False),
+        ("assistant", False),
+        ("tool", False),
+        ("assistant", True),
+    ]
+    assert trained(sample) == 'Mend it.bash{"command": "sed -i s/a/b/ a.py"}'
+    assert all(span.weight == 0 for span in sample.spans if span.message < 3)
+    with pytest.raises(RecordError, match="says nothing"):
+        pivot_sample(ORIGIN, briefing(), [step("ls"), Step()], at=2)
+
+
+def test_notes_are_learned_from_what_their_writer_had_seen() -> None:
+    """The trace is context, the notes alone are trained; under a view without notes there is nothing to learn."""
+    notes = msgspec.structs.replace(briefing("# Done\n\n- edited a.py [1]"), view="structured")
+    sample = note_writing_sample(ORIGIN, notes, "# Trace\n\nit edited a.py")
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant"]
+    assert trained(sample) == notes.view_text
+    roles = {text_of(sample, s): s.role for s in sample.spans if s.message == 1}
+    assert roles == {"Fix a.py\n\n": "context", "# Trace\n\nit edited a.py": "handoff_context"}
+    with pytest.raises(RecordError, match="no notes"):
+        note_writing_sample(ORIGIN, briefing(), "# Trace")
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    published = Path(__file__).parents[1] / "docs" / "handoff-sample.schema.json"
+    assert published.read_bytes() == msgspec.json.format(msgspec.json.encode(json_schema()), indent=2) + b"\n"
 
 
 def test_a_takeover_that_says_nothing_is_refused() -> None:

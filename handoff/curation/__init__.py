@@ -13,7 +13,7 @@ Every candidate leaves at least one row in ``curation_funnel``.
 
 from __future__ import annotations
 
-from handoff.curation.build import Built, Episode, build_pair, build_samples
+from handoff.curation.build import Built, Episode, build_pair, build_samples, turning_step
 from handoff.curation.groundedness import Grounding, check_grounded, decide
 from handoff.curation.secrets import Redactor, redact_briefing, redact_steps
 from handoff.curation.select import Candidate, Choice, Pair, Rules, Selection, funnel_row, select
@@ -36,4 +36,5 @@ __all__ = [
     "redact_briefing",
     "redact_steps",
     "select",
+    "turning_step",
 ]

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from handoff.actions import CHANGING_KINDS
+from handoff.curation.groundedness import KeyLike
 from handoff.curation.secrets import Redactor, redact_briefing, redact_steps
 from handoff.curation.select import Choice, Pair
 from handoff.errors import RecordError
@@ -20,6 +22,8 @@ from handoff.samples import (
     Reward,
     Sample,
     env_prediction_samples,
+    note_writing_sample,
+    pivot_sample,
     preference_sample,
     rl_prompt_sample,
     sample_row,
@@ -29,7 +33,7 @@ from handoff.samples import (
 from handoff.successors import Briefing
 from handoff.trajectory import Step
 
-KINDS: tuple[Kind, ...] = ("sft", "rl_prompt", "env_prediction", "state_reconstruction")
+KINDS: tuple[Kind, ...] = ("sft", "rl_prompt", "pivot", "env_prediction", "state_reconstruction", "note_writing")
 """What one takeover can give; ``preference`` needs two."""
 
 
@@ -44,6 +48,16 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: dict[str, float | None] = {}
     state: dict[str, object] | None = None
     """Fields of the state at h for the reconstruction target; ``None`` values are unknown. ``None``: no such sample."""
+    pivot: int | None = None
+    """The step on which it turns, 1-based (:func:`turning_step`). ``None``: no such sample."""
+    trace: str | None = None
+    """What the writer of the notes had seen, where the notes are worth learning. ``None``: no such sample."""
+
+
+def turning_step(keys: Sequence[Sequence[KeyLike]]) -> int | None:
+    """The first step that changes a file: where looking ends. ``None``: none does. ``keys``: one sequence a step."""
+    changing = (number for number, own in enumerate(keys, 1) if any(key.kind in CHANGING_KINDS for key in own))
+    return next(changing, None)
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,16 +78,25 @@ def build_samples(
     redactor = Redactor()
     briefing = redact_briefing(episode.briefing, redactor)
     start_origin = _without_run(episode.origin, redactor.count)
+    trace = None if episode.trace is None else redactor.text(episode.trace)
+    note_origin = _without_run(episode.origin, redactor.count)
     steps = redact_steps(episode.steps, redactor)
     origin = msgspec.structs.replace(episode.origin, redactions=redactor.count)
+    reward = _reward(episode.solved)
     makers: dict[str, Callable[[], tuple[Sample, ...]]] = {
-        "sft": lambda: (
-            sft_sample(origin, briefing, steps, reward=_reward(episode.solved), diagnosis=episode.diagnosis),
-        ),
+        "sft": lambda: (sft_sample(origin, briefing, steps, reward=reward, diagnosis=episode.diagnosis),),
         "rl_prompt": lambda: (rl_prompt_sample(start_origin, briefing),),
+        "pivot": lambda: (
+            (pivot_sample(origin, briefing, steps, at=episode.pivot, reward=reward, diagnosis=episode.diagnosis),)
+            if episode.pivot is not None
+            else ()
+        ),
         "env_prediction": lambda: env_prediction_samples(origin, briefing, steps)[-env_steps:] if env_steps else (),
         "state_reconstruction": lambda: (
             (state_reconstruction_sample(start_origin, briefing, episode.state),) if episode.state is not None else ()
+        ),
+        "note_writing": lambda: (
+            (note_writing_sample(note_origin, briefing, trace, reward=reward),) if trace is not None else ()
         ),
     }
     gates = {**choice.gates, "secrets": dict(sorted(redactor.found.items()))}

@@ -16,7 +16,18 @@ import pyarrow.compute as pc
 from handoff import actions
 from handoff.adversary import INJECTION
 from handoff.coevolution import hrs_threshold
-from handoff.curation import Built, Candidate, Choice, Episode, Rules, build_pair, build_samples, check_grounded, select
+from handoff.curation import (
+    Built,
+    Candidate,
+    Choice,
+    Episode,
+    Rules,
+    build_pair,
+    build_samples,
+    check_grounded,
+    select,
+    turning_step,
+)
 from handoff.exports import export
 from handoff.identity import canonical_json, identify
 from handoff.lake import Written
@@ -33,6 +44,8 @@ from handoff.trajectory import Step, Trajectory, prefix
 
 SALVAGED_PER_TASK = 2
 """Salvaged samples of one task and basis: they stand beside the solved ones and never outnumber them by much."""
+NOTES = ("summary", "structured")
+"""Views that a predecessor can be taught to write."""
 HRS_QUANTILE = 0.1
 """Share of the collected takeovers below which robustness is too low to imitate."""
 
@@ -132,13 +145,17 @@ class _Workshop:
         handoffs, point = self._at(run)
         view = self._table(run["shard"], "view_renderings", "view_id")[run["view_id"]]
         head = self._table(run["shard"], "raw_trajectories", "trajectory_id")[point["trajectory_id"]]
+        steps = read_transcript(run["transcript"])
+        is_plain = run["variant_id"] is None
         return Episode(
             origin=Origin.of(head, point, view, run),
             briefing=briefing_at(handoffs, point, run["view"], self._variant(run), run["view_id"])[0],
-            steps=read_transcript(run["transcript"]),
+            steps=steps,
             solved=run["solved"],
             diagnosis=measures,
-            state=None if run["variant_id"] else state_record(point, handoffs.reader(point)),
+            state=state_record(point, handoffs.reader(point)) if is_plain else None,
+            pivot=turning_step(actions.trajectory_keys(steps)),
+            trace=handoffs.text(point, "trace") if is_plain and run["view"] in NOTES else None,
         )
 
     def candidate(self, run: dict[str, Any], episode: Episode) -> Candidate:

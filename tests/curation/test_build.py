@@ -13,7 +13,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 CHOICE = Choice(takeover_id="k_1", because="best", gates={"outcome": {"solved": True}})
 
 
-def episode(takeover_id: str, *commands: str, is_text: bool = False) -> Episode:
+def episode(takeover_id: str, *commands: str, tool: str = "bash") -> Episode:
     return Episode(
         origin=Origin(
             trajectory_id="t",
@@ -28,11 +28,7 @@ def episode(takeover_id: str, *commands: str, is_text: bool = False) -> Episode:
         briefing=Briefing(task="Fix", view="repo", view_text="", preamble="You take over."),
         steps=tuple(
             Step(
-                actions=(
-                    Action(
-                        tool="bash" if not is_text else "odd", arguments=json.dumps({"command": c}), is_text=is_text
-                    ),
-                ),
+                actions=(Action(tool=tool, arguments=json.dumps({"command": c})),),
                 observations=(Observation(text=f"ran {c} with {TOKEN}"),),
             )
             for c in commands
@@ -61,10 +57,10 @@ def test_one_takeover_gives_a_demonstration_a_prompt_predictions_and_a_reconstru
 
 def test_what_cannot_be_a_sample_is_a_row_of_the_funnel() -> None:
     """A bad takeover does not stop the set."""
-    built = build_samples(episode("k_1", "ls", is_text=True), CHOICE, kinds=("sft",))
+    built = build_samples(episode("k_1", "ls", tool="a tool"), CHOICE, kinds=("sft",))
     assert built.rows == ()
     assert built.funnel[0]["gate"] == "sample"
-    assert "arguments" in json.loads(built.funnel[0]["evidence"])["problem"]
+    assert "cannot name a tool" in json.loads(built.funnel[0]["evidence"])["problem"]
 
 
 def test_a_pair_names_both_takeovers() -> None:
