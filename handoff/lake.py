@@ -73,6 +73,40 @@ _STUDY_RUN: dict[str, pa.DataType] = {
 }
 """Columns of every run of a study, as in ``takeover_runs``."""
 
+_SAMPLE: dict[str, pa.DataType] = {
+    "sample_id": pa.string(),
+    "kind": pa.string(),  # sft, preference, rl_prompt, pivot, env_prediction, …: Kind in samples/
+    "split": pa.string(),
+    "task_id": pa.string(),
+    "repo": pa.string(),
+    "trajectory_id": pa.string(),
+    "point_id": pa.string(),
+    "view_id": pa.string(),
+    "view": pa.string(),
+    "variant_id": pa.string(),
+    "takeover_id": pa.string(),
+    "tier": pa.string(),
+    "licence": pa.string(),
+    "reward": pa.float64(),
+    "prompt_tokens": pa.int64(),
+    "trained_tokens": pa.int64(),
+    "env_tokens": pa.int64(),
+    "tokenizer": pa.string(),
+    "basis": pa.string(),  # solved; relabelled, recovery (table salvaged); recorded
+    "gates": pa.string(),  # JSON: gate → verdict and evidence
+    "chosen_because": pa.string(),
+    "sample": pa.string(),  # the canonical sample, JSON (samples/)
+}
+"""Columns of a table of canonical samples."""
+_GATE: dict[str, pa.DataType] = {
+    "takeover_id": pa.string(),
+    "point_id": pa.string(),
+    "gate": pa.string(),
+    "verdict": pa.string(),  # kept, dropped, moved, repaired
+    "evidence": pa.string(),
+}
+"""Columns of a table of decisions about candidates."""
+
 SCHEMAS: dict[str, pa.Schema] = {
     # One file offered for ingestion. Partition: shard.
     "sources": _schema(
@@ -460,30 +494,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         next_why=pa.string(),
     ),
     # One canonical training sample. Partition: round.
-    "curated_training_set": _schema(
-        sample_id=pa.string(),
-        kind=pa.string(),  # sft, preference, rl_prompt, env_prediction, state_reconstruction
-        split=pa.string(),
-        task_id=pa.string(),
-        repo=pa.string(),
-        trajectory_id=pa.string(),
-        point_id=pa.string(),
-        view_id=pa.string(),
-        view=pa.string(),
-        variant_id=pa.string(),
-        takeover_id=pa.string(),
-        tier=pa.string(),
-        licence=pa.string(),
-        reward=pa.float64(),
-        prompt_tokens=pa.int64(),
-        trained_tokens=pa.int64(),
-        env_tokens=pa.int64(),
-        tokenizer=pa.string(),
-        basis=pa.string(),  # solved; relabelled, recovery (table salvaged)
-        gates=pa.string(),  # JSON: gate → verdict and evidence
-        chosen_because=pa.string(),
-        sample=pa.string(),  # the canonical sample, JSON (samples.py)
-    ),
+    "curated_training_set": _schema(**_SAMPLE),
+    # The same, made of the rest of a recorded run. Partition: shard.
+    "recorded_samples": _schema(**_SAMPLE),
+    # One decision about a point of a recorded run, for the funnel. Partition: shard. Written with `recorded_samples`.
+    "recorded_funnel": _schema(**_GATE),
     # Another move at a step of a failed takeover, docs/science.md §11. Partition: round, shard. With `takeover_runs`,
     # where the settings ask for it.
     "branches": _schema(
@@ -524,13 +539,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         evidence=pa.string(),  # JSON
     ),
     # One rejected candidate, for the funnel. Partition: round.
-    "curation_funnel": _schema(
-        takeover_id=pa.string(),
-        point_id=pa.string(),
-        gate=pa.string(),
-        verdict=pa.string(),  # kept, dropped, moved, repaired
-        evidence=pa.string(),
-    ),
+    "curation_funnel": _schema(**_GATE),
     # One exported file. Partition: round.
     "exports": _schema(
         format=pa.string(),
@@ -664,6 +673,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """False when the rows on disk already came from the same inputs."""
 
 
+_FEW = 64
+"""Rows of long texts that are held at once."""
 _PARTITION_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -787,6 +798,13 @@ class Lake:
             empty = schema.empty_table()
             return empty.select([c for c in columns if c in schema.names]) if columns is not None else empty
         return pa.concat_tables(tables, promote_options="default")
+
+    def column(self, table: str, name: str, **partition: str) -> Iterator[Any]:
+        """The values of one column of one partition, in order, read a few at a time; none when there is no such one."""
+        path = self.path(table, **partition)
+        if path.exists():
+            for batch in pq.ParquetFile(path).iter_batches(batch_size=_FEW, columns=[name]):
+                yield from batch.column(0).to_pylist()
 
     def count(self, table: str, **partition: str) -> int:
         """How many rows there are, from the files' footers alone."""

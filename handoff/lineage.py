@@ -58,15 +58,16 @@ def ancestry(lake: Lake, sample_id: str) -> Chain:
     """The chain of one sample. ``sample_id`` may be the beginning of one; ``InputError`` when none or several match."""
     with _Reader(lake) as reader:
         where = "sample_id = ?" if len(sample_id) == _ID_LENGTH else "starts_with(sample_id, ?)"
-        matches = reader.find("curated_training_set", where, [sample_id], _SAMPLE)
-        ids = sorted({row["sample_id"] for row in matches})
+        matches = [(table, row) for table in SETS for row in reader.find(table, where, [sample_id], _SAMPLE)]
+        ids = sorted({row["sample_id"] for _, row in matches})
         if len(ids) != 1:
             found = f"fits {len(ids)} samples ({', '.join(ids[:3])}…)" if ids else "is in no curated set"
             raise InputError(
-                f"sample {sample_id!r} {found}; the ids are in data/lake/curated_training_set and in every exported row"
+                f"sample {sample_id!r} {found}; the ids are in the lake's curated_training_set and recorded_samples "
+                "and in every exported row"
             )
-        sample = min(matches, key=lambda row: str(row.get("round", "")))
-        links = [Link(table="curated_training_set", id=ids[0], facts=sample)]
+        table, sample = min(matches, key=lambda match: str(match[1].get("round", "")))
+        links = [Link(table=table, id=ids[0], facts=sample)]
         seeker = _Seeker(reader, links)
         salvage = json.loads(sample["gates"] or "{}").get("salvage")
         if salvage is not None:
@@ -124,14 +125,15 @@ def descendants(lake: Lake, source: str, *, relative_to: Path | None = None) -> 
             counts[table] = reader.count(table, "trajectory_id", trajectories)
         points = reader.ids("injected_handoffs", "point_id", "trajectory_id", trajectories)
         takeovers = reader.ids("takeover_runs", "takeover_id", "point_id", points)
-        samples = reader.ids("curated_training_set", "sample_id", "trajectory_id", trajectories)
+        by_set = {table: reader.ids(table, "sample_id", "trajectory_id", trajectories) for table in SETS}
+        samples = sorted({sample for own in by_set.values() for sample in own})
         counts["injected_handoffs"] = len(points)
         for table in ("view_renderings", "adversarial_variants"):
             counts[table] = reader.count(table, "point_id", points)
         counts["takeover_runs"] = len(takeovers)
         counts["salvaged"] = reader.count("salvaged", "trajectory_id", trajectories)
         counts["diagnostics"] = reader.count("diagnostics", "takeover_id", takeovers)
-        counts["curated_training_set"] = len(samples)
+        counts |= {table: len(own) for table, own in by_set.items()}
         exports = reader.exports_of(samples)
         counts["exports"] = len(exports)
         return Descendants(
@@ -158,6 +160,8 @@ def lines_of(found: Chain | Descendants) -> list[tuple[str, str]]:
 
 # -- reading ------------------------------------------------------------------------------------
 
+SETS = ("curated_training_set", "recorded_samples")
+"""Tables of samples."""
 _ID_LENGTH = len("s_") + 24
 
 _SAMPLE = (

@@ -83,6 +83,17 @@ class SalvageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Ways out of wrong turns of recorded runs."""
 
 
+class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which samples the rest of recorded runs gives (docs/science.md §11)."""
+
+    per_run: Annotated[int, msgspec.Meta(ge=0)] = 2
+    """Handoff points of one run. 0: none of any."""
+    per_task: _Positive = 8
+    """Of all runs of one task."""
+    unjudged: bool = False
+    """Also runs of which nobody knows whether they solved their task."""
+
+
 class BranchingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Other moves in failed takeovers that a round collects (docs/science.md §11)."""
 
@@ -141,6 +152,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     worst_points: WorstPointSettings = WorstPointSettings()
     branching: BranchingSettings = BranchingSettings()
     salvage: SalvageSettings = SalvageSettings()
+    recorded: RecordedSettings = RecordedSettings()
     studies: dict[str, Study] = {}
     """``[studies.NAME]``: comparisons of views or of models (``docs/studies.md``). ``debt`` and ``tax`` are there
     without being described."""

@@ -42,6 +42,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "quality_signals": ("trajectory_id", "step", "signal", "rule"),
     "injected_handoffs": ("point_id",),
     "view_renderings": ("view_id",),
+    "recorded_samples": ("sample_id",),
     "worst_points": ("trajectory_id", "point_id", "how"),
     "adversarial_variants": ("variant_id",),
     "takeover_runs": ("takeover_id",),
@@ -68,7 +69,7 @@ BESIDE = {
 """Tables that another table's asset writes with its own: that asset, and the columns that name a row."""
 _NAMING = KEYS | {table: keys for table, (_, keys) in BESIDE.items()}
 
-BLOCKING = frozenset({"takeover_runs", "diagnostics", "robustness", "curated_training_set"})
+BLOCKING = frozenset({"takeover_runs", "diagnostics", "robustness", "curated_training_set", "recorded_samples"})
 
 NAMED = 20
 """Failing rows named per expectation."""

@@ -18,6 +18,7 @@ from handoff_assets.jobs import jobs
 from handoff_assets.policy import policy
 from handoff_assets.quality_signals import quality_signals
 from handoff_assets.raw_trajectories import raw_trajectories
+from handoff_assets.recorded_samples import recorded_samples
 from handoff_assets.repository_states import repository_states
 from handoff_assets.robustness import robustness
 from handoff_assets.round_report import round_report
@@ -44,6 +45,7 @@ ASSETS = (
     quality_signals,
     injected_handoffs,
     view_renderings,
+    recorded_samples,
     worst_points,
     adversarial_variants,
     takeover_runs,

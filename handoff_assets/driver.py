@@ -51,6 +51,7 @@ STAGES: dict[str, dict[str, str]] = {
         "repository_states": "corpus",
         "injected_handoffs": "handoffs",
         "view_renderings": "handoffs",
+        "recorded_samples": "recorded",
     },
     REPORT: {"corpus_report": "corpus_report"},
     TAKEOVER: {

@@ -1,10 +1,11 @@
 """``exports``: training files for the tools that will read them."""
 
-from dagster import AssetExecutionContext, MaterializeResult
+from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, MaterializeResult
 
 from handoff_assets.curated_training_set import curated_training_set
 from handoff_assets.metadata import Summary, materialized
 from handoff_assets.partitions import rounds
+from handoff_assets.recorded_samples import recorded_samples
 from handoff_assets.table import table
 from resources.project import ProjectResource
 
@@ -17,7 +18,13 @@ FILES = Summary(
 )
 
 
-@table("exports", group="curation", partitions=rounds, upstream=[curated_training_set], kinds=("parquet", "json"))
+@table(
+    "exports",
+    group="curation",
+    partitions=rounds,
+    upstream=[curated_training_set, AssetDep(recorded_samples, partition_mapping=AllPartitionMapping())],
+    kinds=("parquet", "json"),
+)
 def exports(context: AssetExecutionContext, project: ProjectResource) -> MaterializeResult:
     """One row is one exported training file: format, samples in it, checksum, and every lossy change with its count.
 

@@ -14,9 +14,10 @@ corpus_job = define_asset_job(
         "repository_states",
         "injected_handoffs",
         "view_renderings",
+        "recorded_samples",
     ),
     description="Reads one shard: recorded runs, their quality, states inside and outside the repository, handoff "
-    "points, views.",
+    "points, views, samples.",
 )
 report_job = define_asset_job(
     REPORT,

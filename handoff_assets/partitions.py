@@ -42,6 +42,8 @@ BY_SHARD = frozenset(
         "quality_signals",
         "injected_handoffs",
         "view_renderings",
+        "recorded_samples",
+        "recorded_funnel",
     }
 )
 BY_ROUND_AND_SHARD = frozenset(

@@ -116,6 +116,7 @@ def test_a_source_goes_forward_to_all_that_derives_from_it(lake: Lake) -> None:
         "salvaged": 0,
         "diagnostics": 4,
         "curated_training_set": 2,
+        "recorded_samples": 0,
         "exports": 1,
     }
     assert found.sample_ids == ("s_10", "s_20")

@@ -110,6 +110,17 @@ def test_preamble_view_and_task_are_one_user_message_and_never_trained() -> None
     assert "a.py" not in trained(sample)
 
 
+def test_what_the_harness_says_comes_first_and_never_twice() -> None:
+    """The system message of a recorded run is kept; our own instruction takes its place."""
+    told = msgspec.structs.replace(briefing(), system="You are in a shell.")
+    sample = sft_sample(ORIGIN, told, [step("submit")])
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant"]
+    assert sample.messages[0].content == "You are in a shell." and not sample.messages[0].train
+    asked = state_reconstruction_sample(ORIGIN, told, {"changed": ["a.py"]})
+    assert [m.role for m in asked.messages] == ["system", "user", "assistant"]
+    assert "shell" not in asked.messages[0].content
+
+
 def test_a_demonstration_ends_with_a_reply_and_says_what_was_cut() -> None:
     """The result of the closing call is nobody's target."""
     sample = sft_sample(ORIGIN, briefing(), [step("git diff", "+x"), step("submit", "bye")])

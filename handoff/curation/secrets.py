@@ -21,6 +21,7 @@ def redact_briefing(briefing: Briefing, redactor: Redactor) -> Briefing:
         view_text=redactor.text(briefing.view_text),
         preamble=redactor.text(briefing.preamble),
         tools=redactor.json(briefing.tools),
+        system=redactor.text(briefing.system),
     )
 
 

@@ -26,6 +26,7 @@ What holds for every sample, and is checked when one is built:
 
 from __future__ import annotations
 
+from handoff.samples.conversation import TEXT_ARGUMENT
 from handoff.samples.kinds import (
     env_prediction_samples,
     note_writing_sample,
@@ -62,6 +63,7 @@ from handoff.samples.sample import (
 __all__ = [
     "ENV_WEIGHT",
     "SCHEMA_VERSION",
+    "TEXT_ARGUMENT",
     "Basis",
     "Function",
     "Kind",

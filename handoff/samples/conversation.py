@@ -66,10 +66,12 @@ class Conversation:
         self.changes: dict[str, int] = {}
 
     def open(self, briefing: Briefing) -> None:
-        """The first message. ``RecordError`` when the successor was told nothing."""
+        """The first message, behind that of the system. ``RecordError`` when the successor was told nothing."""
         pieces = opening(briefing)
         if not pieces:
             raise RecordError("the successor was told nothing", field="$.messages[0]", remedy="Give a task.")
+        if briefing.system and not self.messages:  # an instruction of our own stands in its place
+            self.add("system", [(briefing.system, "context")], segment="instruction")
         self.add("user", pieces, segment="task")
 
     def play(self, steps: Sequence[Step]) -> None:

@@ -30,7 +30,7 @@ from handoff.curation import (
 )
 from handoff.exports import export
 from handoff.identity import canonical_json, identify
-from handoff.lake import Written
+from handoff.lake import Lake, Written
 from handoff.project import Project
 from handoff.quality import find_leak
 from handoff.samples import Origin, Sample, read_sample
@@ -355,7 +355,9 @@ def state_record(point: dict[str, Any], reader: StateReader | None) -> dict[str,
 def exports(project: Project, round: str) -> Written:
     """Write the round's samples in every training format."""
     lake = project.lake
-    inputs = inputs_of("exports", lake, ("curated_training_set", {"round": round}))
+    recorded = [p for p in lake.partitions("recorded_samples") if lake.count("recorded_samples", **p)]
+    upstream = [("curated_training_set", {"round": round}), *(("recorded_samples", p) for p in recorded)]
+    inputs = inputs_of("exports", lake, *upstream)
     current = lake.current("exports", inputs=inputs, round=round)
     if current and all((project.exports / row["path"]).exists() for row in lake.rows("exports", ["path"], round=round)):
         return current
@@ -365,7 +367,7 @@ def exports(project: Project, round: str) -> Written:
             return workshop.predecessor(workshop.shard_of(trajectory_id), trajectory_id, h)
 
         rows = export(
-            _samples(project, round),
+            _samples(lake, upstream),
             project.exports / round,
             predecessors=predecessors,
             config=inputs,
@@ -374,7 +376,7 @@ def exports(project: Project, round: str) -> Written:
     return lake.write("exports", rows, inputs=inputs, round=round)
 
 
-def _samples(project: Project, round: str) -> Iterator[Sample]:
-    table = project.lake.read("curated_training_set", ["sample"], round=round)
-    for text in table["sample"]:
-        yield read_sample(text.as_py())
+def _samples(lake: Lake, tables: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[Sample]:
+    for table, partition in tables:
+        for text in lake.column(table, "sample", **partition):
+            yield read_sample(text)

@@ -52,6 +52,9 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     """The takeover preamble: every successor knows that it takes over, also under ``repo``."""
     tools: str = "[]"
     """Tool definitions, a JSON array in OpenAI form."""
+    system: str = ""
+    """What the harness of a recorded run says before all else: a model that is trained on its rest works in that
+    harness. Empty for takeovers that are executed: their own harness says what it says."""
 
     def messages(self) -> tuple[Message, ...]:
         """The opening of the conversation in the order of §3: preamble, view block, task."""

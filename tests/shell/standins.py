@@ -56,6 +56,7 @@ class Stages:
             "adversary": types.SimpleNamespace(adversarial_variants=self.adversarial_variants),
             "takeovers": types.SimpleNamespace(takeover_runs=self.takeover_runs),
             "diagnosis": types.SimpleNamespace(diagnostics=self.diagnostics, robustness=self.robustness),
+            "recorded": types.SimpleNamespace(recorded_samples=self.recorded_samples),
             "salvage": types.SimpleNamespace(salvaged=self.salvaged),
             "tiers": types.SimpleNamespace(tiers=self.tiers),
             "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set, exports=self.exports),
@@ -240,6 +241,10 @@ class Stages:
     def salvaged(self, project: Project, round: str, shard: str) -> Written:
         inputs = inputs_of("salvaged", project.lake, ("takeover_runs", {"round": round, "shard": shard}))
         return self._write(project, "salvaged", inputs, list, round=round, shard=shard)
+
+    def recorded_samples(self, project: Project, shard: str) -> Written:
+        inputs = inputs_of("recorded_samples", project.lake, ("view_renderings", {"shard": shard}))
+        return self._write(project, "recorded_samples", inputs, list, shard=shard)
 
     def tiers(self, project: Project, round: str) -> Written:
         upstream = [("diagnostics", p) for p in project.lake.partitions("diagnostics") if p["round"] == round]

@@ -30,7 +30,7 @@ GROUPS = {
     "adversary": {"worst_points", "adversarial_variants", "tiers"},
     "takeovers": {"takeover_runs"},
     "diagnosis": {"diagnostics", "robustness"},
-    "curation": {"salvaged", "curated_training_set", "exports"},
+    "curation": {"recorded_samples", "salvaged", "curated_training_set", "exports"},
     "coevolution": {"policy", "round_report"},
     "studies": {"handoff_debt", "handoff_tax"},
 }

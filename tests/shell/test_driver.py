@@ -39,7 +39,7 @@ def test_the_whole_graph_runs_once_and_a_second_run_does_nothing(project: Projec
     for shard in SHARDS:
         drop(project, f"{shard}.jsonl", shard.encode())
     runs, seen = run(project, rounds)
-    stages_total = 2 * 6 + 1 + rounds * (5 + 6)
+    stages_total = 2 * 7 + 1 + rounds * (5 + 6)
     assert runs == 2 + 1 + rounds * 2
     assert [at.done for at in seen if at.written] == list(range(1, stages_total + 1))
     assert {at.total for at in seen} == {stages_total}
@@ -135,12 +135,12 @@ def test_the_command_prints_stages_and_no_noise_of_the_orchestrator(
     drop(project, "a.jsonl", b"1")
     assert main(["--data", str(project.root), "--rounds", "0"]) == 0
     out, err = capfd.readouterr()
-    assert len(out.splitlines()) == 7
+    assert len(out.splitlines()) == 8
     assert "raw_trajectories a" in out
     assert err == ""
     assert main(["--data", str(project.root), "--rounds", "0"]) == 0
     out, err = capfd.readouterr()
-    assert out == "7 stages were current: nothing to do for them\n"
+    assert out == "8 stages were current: nothing to do for them\n"
     assert err == ""
 
 
