@@ -454,8 +454,8 @@ def worst_point(
 ) -> None:
     """Search the step of a run where a successor that takes over does worst. Run again, it costs nothing."""
     from handoff.lake import write_file
+    from handoff.plots import cost_curve
     from handoff.project import Project
-    from handoff.report.plots import cost_curve
     from handoff.stages.search_ground import Guess
     from handoff.stages.worst_points import find_worst_point
     from handoff.terminal_takeover import print_worst_point

@@ -14,8 +14,8 @@ from typing import Any
 from dagster import DataVersion, MaterializeResult, MetadataValue, TableColumn, TableSchema
 
 from handoff.lake import SCHEMAS, Written
+from handoff.plots import Bar, interval_chart
 from handoff.project import Project
-from handoff.report.plots import Bar, interval_chart
 from handoff.report.tables import markdown, plain
 from handoff_assets import progress
 from handoff_assets.columns import DESCRIPTIONS

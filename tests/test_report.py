@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handoff.plots import Bar, interval_chart
 from handoff.report.page import Handoff, Report, render_report, visible
-from handoff.report.plots import Bar, interval_chart
 from handoff.report.tables import markdown, plain, takeover_table
 
 ROW = {

@@ -13,8 +13,8 @@ import jinja2
 import msgspec
 
 from handoff.diagnosis.stats import wilson
+from handoff.plots import share_chart
 from handoff.report.page import visible
-from handoff.report.plots import share_chart
 
 STATUSES = ("verified", "partial", "divergent", "unverifiable")
 

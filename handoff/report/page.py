@@ -11,9 +11,9 @@ from typing import Any
 import jinja2
 import msgspec
 
+from handoff.plots import Bar, cost_curve, interval_chart
 from handoff.report import breaks as breaking
 from handoff.report.breaks import Breaking, Curve
-from handoff.report.plots import Bar, cost_curve, interval_chart
 from handoff.report.tables import ARMS, MEASURES, Against, Line, contrast_text
 
 PLOTTED = (

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import jinja2
 
+from handoff.plots import Bar, Spot, front_chart, interval_chart
 from handoff.report.page import visible
-from handoff.report.plots import Bar, Spot, front_chart, interval_chart
 
 Row = Mapping[str, Any]
 

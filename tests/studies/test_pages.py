@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from handoff.lake import SCHEMAS
-from handoff.report.plots import Spot, front_chart
+from handoff.plots import Spot, front_chart
 from handoff.report.studies import recommendations, render_debt, render_tax, tax_plots
 
 HOSTILE = '<script>alert(1)</script>"\x1b[31m & </svg>'
