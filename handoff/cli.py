@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
+from handoff.cli_export import export
 from handoff.cli_options import Data, data_folder, warn_about_sandbox
 from handoff.cli_study import study
 from handoff.errors import HandoffError, InputError
@@ -78,6 +79,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(study)
+app.command(epilog="Example: [bold]handoff export runs/ --to trl --to axolotl[/bold]")(export)
 
 
 Branches = Annotated[
@@ -191,8 +193,9 @@ def ingest(
     from handoff.corpus import files
     from handoff.instances.reading import instance_files
     from handoff.project import Project, shard_name
-    from handoff.stages import corpus, environment, handoffs, quality
+    from handoff.stages import corpus
     from handoff.stages.instances import instances_of
+    from handoff.stages.reading import read_shard
     from handoff.states.branches import repository_name
 
     project = Project(data_folder(data))
@@ -221,13 +224,7 @@ def ingest(
         instance_files(instances or [])  # says which is missing before anything is written
         project.add_shard(name, places, mapping, tuple(str(file.absolute()) for file in instances or []), of)
     with progress() as report:
-        advance = report("reading records (KiB)")
-        corpus.raw_trajectories(project, name, lambda done, total: advance(done >> 10, total >> 10))
-        environment.environment_facts(project, name)
-        corpus.repository_states(project, name)
-        quality.quality_signals(project, name)
-        handoffs.injected_handoffs(project, name, report("running the tasks' tests"))
-        handoffs.view_renderings(project, name)
+        read_shard(project, name, report)
     print_shard(project, name)
     if (known := instances_of(project, name)) is not None:
         print_instances(known.counted(), known.problems)

@@ -27,11 +27,13 @@ import msgspec
 
 from handoff.endpoints.settings import Endpoint
 from handoff.errors import InputError
+from handoff.exports import USUAL, Exporter, Loss, LossMode, Tokens, get_exporters
 from handoff.framing import RECORD_LIMIT, stored_name
 from handoff.git.repositories import Repositories
 from handoff.git.repository import KEPT_BYTES
 from handoff.judging.settings import TestRule
 from handoff.lake import Lake, write_file
+from handoff.samples import ENV_WEIGHT
 from handoff.studies.design import DebtStudy, Study, TaxStudy, check_name
 from handoff.successors.settings import Command
 from handoff.views import ALL_VIEWS, parse_view
@@ -101,6 +103,27 @@ class BranchingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Takeovers of each failed one. None unless asked for."""
 
 
+class ExportSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a round's samples are written for trainers (docs/exports.md)."""
+
+    formats: tuple[str, ...] = USUAL
+    loss: LossMode = "action_only"
+    """What bears loss beside the replies."""
+    env_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] = ENV_WEIGHT
+    """λ1 of loss ``echo``."""
+    tokenizer: str = ""
+    """A folder with ``tokenizer.json`` and a chat template, for formats that hold tokens."""
+    context: _Positive | None = None
+    """Tokens of the longest row of those formats; longer samples are split. ``None``: none is."""
+    compress: bool = False
+    """JSON Lines with zstd."""
+
+    def exporters(self) -> tuple[Exporter, ...]:
+        """``InputError``: an unknown format, or a tokenizer that is missing or is none."""
+        tokens = Tokens.of(Path(self.tokenizer).expanduser(), self.context) if self.tokenizer else None
+        return get_exporters(self.formats, loss=Loss(mode=self.loss, env_weight=self.env_weight), tokens=tokens)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything a user may set in ``handoff.toml``."""
 
@@ -153,6 +176,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     branching: BranchingSettings = BranchingSettings()
     salvage: SalvageSettings = SalvageSettings()
     recorded: RecordedSettings = RecordedSettings()
+    exports: ExportSettings = ExportSettings()
     studies: dict[str, Study] = {}
     """``[studies.NAME]``: comparisons of views or of models (``docs/studies.md``). ``debt`` and ``tax`` are there
     without being described."""

@@ -446,6 +446,32 @@ def _n(count: int, what: str) -> str:
     return f"{count:,} {what if count == 1 else plural}"
 
 
+# -- samples ------------------------------------------------------------------------------------
+
+
+def print_exports(project: Any, round: str) -> None:
+    """The training files of a round, and which gates points of recorded runs passed."""
+    files = table("format", "file", "rows", "MB", title=f"training files, round {round}")
+    rows = project.lake.rows("exports", ["format", "path", "rows", "bytes"], round=round)
+    for row in rows:
+        place = project.exports.absolute() / row["path"]
+        files.add_row(row["format"], shown(str(place), None), f"{row['rows']:,}", f"{row['bytes'] / 1e6:.2f}")
+    print_wide(files)
+    for folder in sorted({str((project.exports.absolute() / row["path"]).parent) for row in rows}):
+        out.print(f"how to train on it: {escape(folder)}/README.md", soft_wrap=True)
+    print_gates(project)
+
+
+def print_gates(project: Any) -> None:
+    """What became of the points of recorded runs."""
+    from handoff.report.tables import count_by
+
+    counted = count_by(project.lake.rows("recorded_funnel", ["gate", "verdict"]), "gate", "verdict")
+    if counted:
+        told = ", ".join(f"{gate} {verdict} {n:,}" for (gate, verdict), n in counted)
+        out.print(f"points of recorded runs: {told}", soft_wrap=True)
+
+
 # -- one round ----------------------------------------------------------------------------------
 
 

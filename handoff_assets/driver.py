@@ -65,7 +65,7 @@ STAGES: dict[str, dict[str, str]] = {
         "robustness": "diagnosis",
         "tiers": "tiers",
         "curated_training_set": "curation",
-        "exports": "curation",
+        "exports": "exports",
         "policy": "coevolution",
         "round_report": "coevolution",
     },

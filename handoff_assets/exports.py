@@ -30,8 +30,8 @@ def exports(context: AssetExecutionContext, project: ProjectResource) -> Materia
 
     The files lie under `exports/<round>/<format>/` in the data folder.
     """
-    from handoff.stages import curation
+    from handoff.stages import exports as stage
 
     opened = project.open()
-    written = curation.exports(opened, context.partition_key)
+    written = stage.exports(opened, context.partition_key)
     return materialized(opened, written, FILES)

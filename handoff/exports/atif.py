@@ -25,7 +25,8 @@ from typing import Any
 import msgspec
 
 from handoff.curation.secrets import Redactor, redact_steps
-from handoff.exports.folder import Predecessors, compact
+from handoff.exports.exporter import Exporter, Predecessors, stem_of
+from handoff.exports.rows import compact
 from handoff.samples import Sample, SampleMessage, text_of
 from handoff.trajectory import Action, Observation, Step
 
@@ -49,11 +50,12 @@ after them. The character spans with roles and weights, and the provenance, are 
 """
 
 
-class AtifExporter:
+class AtifExporter(Exporter):
     """Documents for tools that read the Agent Trajectory Interchange Format."""
 
     name = "atif"
     title = "Handoff episodes in ATIF 1.8"
+    tells_the_past = True
 
     def rows(
         self, sample: Sample, predecessors: Predecessors | None, losses: Counter[str]
@@ -74,7 +76,7 @@ class AtifExporter:
                 steps += _predecessor_steps(number, step, sample.origin.predecessor_model, taken, losses)
         steps += _successor_steps(sample.messages)
         yield (
-            f"{sample.kind}-{sample.origin.split}",
+            stem_of(sample),
             {
                 "schema_version": SCHEMA_VERSION,
                 "session_id": sample.origin.takeover_id or sample.sample_id,

@@ -17,7 +17,7 @@ from handoff.errors import InputError
 from handoff.masks.roles import Masked
 from handoff.samples import ENV_WEIGHT, Role
 
-Encode: TypeAlias = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
+Encode: TypeAlias = Callable[[str], "Encoded"]
 """A text → (token ids, [start, end) in characters of each). No token is added that is not in the text."""
 
 LossMode: TypeAlias = Literal["action_only", "actobs", "echo"]
@@ -25,6 +25,10 @@ LossMode: TypeAlias = Literal["action_only", "actobs", "echo"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 """Roles by their number in :class:`TokenMask`."""
+
+
+Encoded: TypeAlias = tuple[list[int], list[tuple[int, int]]]
+"""What a tokenizer gave of a text."""
 
 
 class TokenMask(NamedTuple):
@@ -49,11 +53,31 @@ class TokenMask(NamedTuple):
 def mask_tokens(
     masked: Masked, encode: Encode, *, mode: LossMode = "action_only", env_weight: float = ENV_WEIGHT
 ) -> TokenMask:
-    """One tokenizer call.
+    """One tokenizer call. Otherwise as ``mask_encoded``."""
+    return mask_encoded(masked, encode(masked.text), mode=mode, env_weight=env_weight)
+
+
+def message_sizes(masked: Masked, encoded: Encoded, count: int) -> list[int]:
+    """Tokens of each of ``count`` messages, with what the template puts before it; the end belongs to the last."""
+    pieces = [piece for piece in masked.pieces if piece.message >= 0]
+    if not pieces:
+        return [len(encoded[0]), *[0] * (count - 1)]
+    ends = np.array([piece.end for piece in pieces])
+    owners = np.array([piece.message for piece in pieces])
+    starts = np.array([start for start, _ in encoded[1]], dtype=np.int64)
+    place = np.minimum(np.searchsorted(ends, starts, side="right"), len(ends) - 1)
+    found: list[int] = np.bincount(owners[place], minlength=count).tolist()
+    return found
+
+
+def mask_encoded(
+    masked: Masked, encoded: Encoded, *, mode: LossMode = "action_only", env_weight: float = ENV_WEIGHT
+) -> TokenMask:
+    """Role and weight of every token of a conversation that is encoded already.
 
     ``env_weight``: λ1 of mode ``echo``. The target of a prediction or reconstruction keeps its weight in every mode.
     """
-    ids, offsets = encode(masked.text)
+    ids, offsets = encoded
     pieces = masked.pieces
     if not pieces or not ids:
         return TokenMask(np.array(ids, np.int32), np.zeros(len(ids), np.uint8), np.zeros(len(ids), np.float32))

@@ -8,6 +8,7 @@ every window ends with a reply, no result stands without its call, and nothing i
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -26,20 +27,23 @@ class Windows(NamedTuple):
     """Replies that do not fit even alone with the task and what they answer: they are trained nowhere."""
 
 
-def windows(sample: Sample, length: Callable[[Sample], int], *, budget: int, overlap: int = 2) -> Windows:
-    """Split a demonstration into windows of at most ``budget`` tokens, as ``length`` counts them.
+def windows(sample: Sample, sizes: Sequence[int], *, budget: int, overlap: int = 2) -> Windows:
+    """Split a demonstration into windows of at most ``budget`` tokens.
 
+    ``sizes``: tokens of each message with what a template puts around it (:func:`handoff.masks.tokens.message_sizes`).
     ``overlap``: replies of the window before that are shown again, at least 1; fewer where they leave no room. Samples
     of other kinds than ``sft`` are one reply long: they are kept or left out whole.
     """
-    if length(sample) <= budget:
+    if sum(sizes) <= budget:
         return Windows((sample,), 0)
     if sample.kind != "sft":
         return Windows((), 1)
     replies = [place for place, message in enumerate(sample.messages) if message.role == "assistant"]
+    sums = [0, *itertools.accumulate(sizes)]
 
     def fits(shown: int, start: int, end: int) -> bool:
-        return length(_window(sample, replies, shown, start, end)) <= budget
+        last = replies[end - 1] + 1
+        return sums[replies[0]] + sums[last] - sums[replies[start - shown]] <= budget
 
     made: list[Sample] = []
     left_out = start = 0

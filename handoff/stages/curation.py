@@ -1,4 +1,4 @@
-"""``diagnostics`` → ``curated_training_set`` + ``curation_funnel`` → ``exports``: what is worth training on.
+"""``diagnostics`` → ``curated_training_set`` + ``curation_funnel``: what is worth training on.
 
 A round's set holds the takeovers collected in it and in the rounds before it, so the newest set is the whole one.
 """
@@ -28,19 +28,18 @@ from handoff.curation import (
     select,
     turning_step,
 )
-from handoff.exports import export
 from handoff.identity import canonical_json, identify
-from handoff.lake import Lake, Written
+from handoff.lake import Written
 from handoff.project import Project
 from handoff.quality import find_leak
-from handoff.samples import Origin, Sample, read_sample
+from handoff.samples import Origin
 from handoff.stages import inputs_of, round_number
 from handoff.stages.adversary import briefing_at
 from handoff.stages.handoffs import Handoffs
 from handoff.stages.salvage import kept
 from handoff.states.reader import StateReader
 from handoff.takeover import read_transcript
-from handoff.trajectory import Step, Trajectory, prefix
+from handoff.trajectory import Trajectory
 
 SALVAGED_PER_TASK = 2
 """Salvaged samples of one task and basis: they stand beside the solved ones and never outnumber them by much."""
@@ -276,18 +275,6 @@ class _Workshop:
             self._rows[name] = {row["takeover_id"]: row for row in rows}
         return list(self._rows[name].values())
 
-    def predecessor(self, shard: str, trajectory_id: str, h: int) -> Sequence[Step]:
-        """Steps 1..h of a recorded run."""
-        point = {"trajectory_id": trajectory_id}
-        return prefix(self._shard(shard).trajectory(point).steps, h)
-
-    def shard_of(self, trajectory_id: str) -> str:
-        """The shard that holds a recorded run."""
-        for partition in self._project.lake.partitions("raw_trajectories"):
-            if trajectory_id in self._table(partition["shard"], "raw_trajectories", "trajectory_id"):
-                return partition["shard"]
-        raise KeyError(trajectory_id)
-
     def _at(self, run: dict[str, Any]) -> tuple[Handoffs, dict[str, Any]]:
         point = self._table(run["shard"], "injected_handoffs", "point_id")[run["point_id"]]
         return self._shard(run["shard"]), point
@@ -350,33 +337,3 @@ def state_record(point: dict[str, Any], reader: StateReader | None) -> dict[str,
         "done": sorted(done) if point["nodes"] else None,
         "tests_pass": tests_pass,
     }
-
-
-def exports(project: Project, round: str) -> Written:
-    """Write the round's samples in every training format."""
-    lake = project.lake
-    recorded = [p for p in lake.partitions("recorded_samples") if lake.count("recorded_samples", **p)]
-    upstream = [("curated_training_set", {"round": round}), *(("recorded_samples", p) for p in recorded)]
-    inputs = inputs_of("exports", lake, *upstream)
-    current = lake.current("exports", inputs=inputs, round=round)
-    if current and all((project.exports / row["path"]).exists() for row in lake.rows("exports", ["path"], round=round)):
-        return current
-    with _Workshop(project) as workshop:
-
-        def predecessors(trajectory_id: str, h: int) -> Sequence[Step]:
-            return workshop.predecessor(workshop.shard_of(trajectory_id), trajectory_id, h)
-
-        rows = export(
-            _samples(lake, upstream),
-            project.exports / round,
-            predecessors=predecessors,
-            config=inputs,
-            relative_to=project.exports,
-        )
-    return lake.write("exports", rows, inputs=inputs, round=round)
-
-
-def _samples(lake: Lake, tables: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[Sample]:
-    for table, partition in tables:
-        for text in lake.column(table, "sample", **partition):
-            yield read_sample(text)

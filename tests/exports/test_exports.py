@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from handoff.errors import LakeError
-from handoff.exports import EXPORTERS, TrlExporter, export
-from handoff.exports.folder import ExportFolder, plain
+from handoff.exports import export, get_exporters
+from handoff.exports.card import plain
+from handoff.exports.folder import ExportFolder
+from handoff.exports.trl import TrlExporter
 from handoff.lake import SCHEMAS
 from handoff.samples import (
     Origin,
@@ -138,18 +140,18 @@ def test_atif_marks_the_predecessor_as_copied_context(tmp_path: Path) -> None:
 
 def test_a_folder_accounts_for_itself(tmp_path: Path) -> None:
     """Manifest, report and table rows agree with the bytes on disk."""
-    rows = export(samples(), tmp_path / "r000", predecessors=predecessor, config="seed=1")
+    rows = export(samples(), tmp_path / "r000", predecessors=predecessor, made_from="seed=1")
     assert all(list(row) == SCHEMAS["exports"].names for row in rows)
     for row in rows:
         data = (tmp_path / row["path"]).read_bytes()
         assert hashlib.sha256(data).hexdigest() == row["sha256"]
         assert (len(data), data.count(b"\n")) == (row["bytes"], row["rows"])
         assert len(row["sample_ids"]) == row["rows"]
-    for exporter in EXPORTERS:
+    for exporter in get_exporters():
         folder = tmp_path / "r000" / exporter.name
         manifest = json.loads((folder / "MANIFEST.json").read_text())
         assert manifest["rows"] == sum(row["rows"] for row in rows if row["format"] == exporter.name)
-        assert manifest["config_sha256"] == hashlib.sha256(b"seed=1").hexdigest()
+        assert manifest["made_from"] == "seed=1"
         listed = {f["path"]: f["sha256"] for f in manifest["files"]} | manifest["other_files"]
         on_disk = {
             p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir() if p.name != "MANIFEST.json"

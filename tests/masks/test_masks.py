@@ -208,13 +208,13 @@ def test_loss_modes_differ_in_the_results_of_tools_alone() -> None:
 def test_windows_fit_hold_the_task_and_train_each_character_once(sizes: list[int], budget: int, overlap: int) -> None:
     whole = sample(*(step(f"echo {n}", "y" * size, text="x" * size) for n, size in enumerate(sizes)), last("end"))
 
-    def length(one: Sample) -> int:
-        return sum(len(field_of(message, field)) for message in one.messages for field in fields(message))
+    def lengths(one: Sample) -> list[int]:
+        return [sum(len(field_of(message, field)) for field in fields(message)) for message in one.messages]
 
-    found = windows(whole, length, budget=budget, overlap=overlap)
+    found = windows(whole, lengths(whole), budget=budget, overlap=overlap)
     trained: list[str] = []
     for window in found.samples:
-        assert length(window) <= budget
+        assert sum(lengths(window)) <= budget
         assert window.messages[0] == whole.messages[0] and window.messages[-1].role == "assistant"
         calls = {call.id for message in window.messages for call in message.tool_calls}
         assert {message.tool_call_id for message in window.messages if message.role == "tool"} <= calls
@@ -238,7 +238,7 @@ def test_windows_fit_hold_the_task_and_train_each_character_once(sizes: list[int
 
 def test_a_sample_that_fits_is_kept_as_it_is_and_a_long_prediction_is_left_out() -> None:
     whole = TALKS["a story"]
-    assert windows(whole, lambda _: 10, budget=10) == ((whole,), 0)
+    assert windows(whole, [10], budget=10) == ((whole,), 0)
     (asked,) = env_prediction_samples(ORIGIN, BRIEFING, [step()])
-    assert windows(asked, lambda _: 11, budget=10) == ((), 1)
+    assert windows(asked, [11], budget=10) == ((), 1)
     assert msgspec.json.decode(msgspec.json.encode(whole), type=Sample) == whole

@@ -59,7 +59,8 @@ class Stages:
             "recorded": types.SimpleNamespace(recorded_samples=self.recorded_samples),
             "salvage": types.SimpleNamespace(salvaged=self.salvaged),
             "tiers": types.SimpleNamespace(tiers=self.tiers),
-            "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set, exports=self.exports),
+            "curation": types.SimpleNamespace(curated_training_set=self.curated_training_set),
+            "exports": types.SimpleNamespace(exports=self.exports),
             "breaks": types.SimpleNamespace(breaks=lambda project, round: ()),
             "coevolution": types.SimpleNamespace(policy=self.policy, round_report=self.round_report),
         }

@@ -11,7 +11,8 @@ import pytest
 from handoff.project import Project
 from handoff.samples import read_sample, text_of, trainable_spans
 from handoff.stages import corpus, handoffs, quality
-from handoff.stages.curation import curated_training_set, exports
+from handoff.stages.curation import curated_training_set
+from handoff.stages.exports import exports
 from handoff.stages.recorded import recorded_samples
 
 
