@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help demo dev test lint test-unit test-slow test-docker bench mini lock clean
+.PHONY: help demo dev test lint test-unit test-slow test-docker bench mini train lock clean
 
 help:            ## say what can be made
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -42,7 +42,11 @@ mini:            ## mini-swe-agent in .venv-mini, for long tests of agents that 
 	$(PYTHON) -m venv .venv-mini
 	.venv-mini/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 
-lock:            ## resolve requirements.lock anew (needs uv)
+train: $(STAMP)  ## PyTorch and TRL beside the rest, for long tests of training files and of the objective
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements-train.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+
+lock:            ## resolve requirements.lock anew (needs uv); requirements-train.lock is what `--extra train` adds, without PyTorch
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --output-file requirements.lock
 

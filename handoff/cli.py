@@ -79,7 +79,6 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(study)
-app.command(epilog="Example: [bold]handoff export runs/ --to trl --to axolotl[/bold]")(export)
 
 
 Branches = Annotated[
@@ -599,6 +598,8 @@ def disturb(
 
 
 # -- results ------------------------------------------------------------------------------------
+
+app.command(epilog="Example: [bold]handoff export runs/ --to trl --to axolotl[/bold]")(export)
 
 
 @app.command(epilog="Example: [bold]handoff audit s_91bd…[/bold]")

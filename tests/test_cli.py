@@ -28,6 +28,7 @@ COMMANDS = (
     "branch",
     "tiers",
     "disturb",
+    "export",
     "audit",
     "report",
     "doctor",
@@ -338,6 +339,44 @@ def test_text_of_a_run_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert not {"\x1b", "\x07", "\u202e"} & set(said)
     assert "[bold red]x[/bold red]" in said
     assert "<script>" in said
+
+
+def test_recordings_become_training_files_and_rows_lead_back(tmp_path: Path) -> None:
+    """One command from a folder of rows to a set that says what it holds; a second one does nothing new."""
+    rows = write(tmp_path / "runs" / "a.jsonl", *(row(number, resolved=True) for number in range(6)))
+    data = tmp_path / "data"
+    result = run("export", rows.parent, "--to", "trl", "--to", "openai", "--data", data)
+    assert result.exit_code == 0, result.output
+    files = sorted(path.relative_to(data).as_posix() for path in data.glob("exports/r000/*/*.jsonl"))
+    assert any(name.startswith("exports/r000/trl/sft-recorded-") for name in files), files
+    assert "selected kept" in " ".join(result.stdout.split())
+    before = {path: path.stat().st_mtime_ns for path in data.glob("exports/**/*") if path.is_file()}
+    assert run("export", "--to", "trl", "--data", data).exit_code == 0
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    line = json.loads(next(data.glob("exports/r000/trl/sft-*")).read_text().splitlines()[0])
+    traced = run("audit", line["sample_id"], "--data", data)
+    assert traced.exit_code == 0 and "recorded_samples" in traced.stdout
+    assert "runs/a.jsonl" in "".join(traced.stdout.split())
+    out = tmp_path / "elsewhere"
+    assert run("export", "--to", "axolotl", "--out", out, "--data", data).exit_code == 0
+    assert (out / "axolotl" / "MANIFEST.json").exists()
+    listed = {r["format"] for r in Lake(data / "lake").rows("exports")}
+    assert listed == {"trl", "openai", "axolotl"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--to", "trll"], "no export format 'trll'"),
+        (["--to", "trl-tokens"], "needs a tokenizer"),
+        (["--to", "trl", "--loss", "all"], "Invalid enum value 'all'"),
+        (["--to", "trl", "--round", "r007"], "no samples of r007"),
+        (["--to", "skyrl", "--tokenizer", "gone"], "is no folder"),
+        (["--to", "trl"], "there is no sample"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(data: Path, arguments: Sequence[str], words: str) -> None:
+    assert words in refused("export", *arguments, "--data", data)
 
 
 def test_audit_and_report_say_what_is_missing(data: Path) -> None:
