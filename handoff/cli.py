@@ -18,6 +18,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from handoff.cli_export import export
+from handoff.cli_lint import lint
 from handoff.cli_options import Data, data_folder, warn_about_sandbox
 from handoff.cli_study import study
 from handoff.errors import HandoffError, InputError
@@ -600,6 +601,7 @@ def disturb(
 # -- results ------------------------------------------------------------------------------------
 
 app.command(epilog="Example: [bold]handoff export runs/ --to trl --to axolotl[/bold]")(export)
+app.command(epilog="Example: [bold]handoff lint data/exports/r001 --tokenizer models/mine[/bold]")(lint)
 
 
 @app.command(epilog="Example: [bold]handoff audit s_91bd…[/bold]")

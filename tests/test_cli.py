@@ -29,6 +29,7 @@ COMMANDS = (
     "tiers",
     "disturb",
     "export",
+    "lint",
     "audit",
     "report",
     "doctor",

@@ -88,7 +88,7 @@ def build_samples(
         "rl_prompt": lambda: (rl_prompt_sample(start_origin, briefing),),
         "pivot": lambda: (
             (pivot_sample(origin, briefing, steps, at=episode.pivot, reward=reward, diagnosis=episode.diagnosis),)
-            if episode.pivot is not None
+            if episode.pivot is not None and len(steps) > 1  # of a single reply it would be the demonstration again
             else ()
         ),
         "env_prediction": lambda: env_prediction_samples(origin, briefing, steps)[-env_steps:] if env_steps else (),

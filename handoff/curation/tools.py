@@ -39,7 +39,7 @@ def declared_tools(run: Trajectory) -> Declared:
 
     Definitions that are no JSON array count as none.
     """
-    own = _array(run.tools)
+    own = [_without_nulls(tool) for tool in _array(run.tools)]
     known = {_name(tool) for tool in own}
     calls: dict[str, list[dict[str, Any]]] = {}
     for step in run.steps:
@@ -47,9 +47,21 @@ def declared_tools(run: Trajectory) -> Declared:
             if action.tool not in known and (arguments := _arguments(action)) is not None:
                 calls.setdefault(action.tool, []).append(arguments)
     if not calls:
-        return Declared(run.tools if own and run.tools else "[]", ())
+        return Declared(msgspec.json.encode(own).decode(), ())
     made = [_definition(name, calls[name]) for name in sorted(calls)]
     return Declared(msgspec.json.encode([*own, *made]).decode(), tuple(sorted(calls)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """A definition without the nulls that a program padded it with: a template would print them. A default may be null,
+    and an enumeration may hold it."""
+    if isinstance(value, dict):
+        return {
+            name: inner if name in ("default", "enum", "const") else _without_nulls(inner)
+            for name, inner in value.items()
+            if inner is not None or name == "default"
+        }
+    return [_without_nulls(inner) for inner in value if inner is not None] if isinstance(value, list) else value
 
 
 def _array(text: str | None) -> list[Any]:

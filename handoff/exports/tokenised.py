@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,12 +14,21 @@ from handoff.exports.exporter import Loss, is_imitated
 from handoff.identity import identify
 from handoff.masks.roles import mask
 from handoff.masks.template import ChatTemplate, load_template
-from handoff.masks.tokens import Encode, LossMode, TokenMask, load_encode, mask_encoded, message_sizes
+from handoff.masks.tokens import Encode, LossMode, TokenMask, load_decode, load_encode, mask_encoded, message_sizes
 from handoff.masks.windows import windows
 from handoff.samples import Sample
 
 OVERLAP = 2
 """Replies of the window before that are shown again."""
+
+
+class Ends(NamedTuple):
+    """Tokens around a reply."""
+
+    header: tuple[int, ...]
+    """Before it: the generation prompt."""
+    ending: int
+    """The first one behind it."""
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +38,8 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     encode: Encode
     name: str
     """Of the tokenizer, for people."""
+    decode: Callable[[Sequence[int]], str] | None = None
+    """Ids back to text, for people."""
     digest: str = ""
     """Of the tokenizer's and the template's bytes."""
     context: int | None = None
@@ -38,15 +50,33 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
         """What decides rows of tokens."""
         return f"{self.digest} {self.context}"
 
+    @property
+    def ends(self) -> Ends | None:
+        """How the template begins and ends a reply; ``None`` where it writes nothing behind one."""
+        asked = [{"role": "user", "content": "a"}]
+        try:
+            plain = self.template.render(asked).text
+            begun = self.template.render(asked, add_generation_prompt=True).text
+            text = self.template.render([*asked, {"role": "assistant", "content": "ok"}]).text
+        except RecordError:
+            return None
+        ids, offsets = self.encode(text)
+        after = text.rindex("ok") + 2 if "ok" in text else len(text)
+        behind = [id_ for id_, (start, end) in zip(ids, offsets, strict=True) if start >= after and end > start]
+        header = self.encode(begun[len(plain) :])[0] if begun.startswith(plain) else []
+        return Ends(tuple(header), behind[0]) if behind and header else None
+
     @staticmethod
     def of(folder: Path, context: int | None = None) -> Tokens:
         """Those of a folder as tokenizers are published. ``InputError`` where it is none."""
         if not folder.is_dir():
             raise InputError(f"{folder} is no folder; name one that holds tokenizer.json and a chat template")
-        template, encode = load_template(folder), load_encode(folder)
+        template, encode, decode = load_template(folder), load_encode(folder), load_decode(folder)
         bytes_ = (folder / "tokenizer.json").read_bytes()
         digest = identify("i", template.source, repr(sorted(template.special_tokens.items())), bytes_)
-        return Tokens(template=template, encode=encode, name=folder.resolve().name, digest=digest, context=context)
+        return Tokens(
+            template=template, encode=encode, decode=decode, name=folder.resolve().name, digest=digest, context=context
+        )
 
 
 def token_rows(sample: Sample, tokens: Tokens, loss: Loss, losses: Counter[str]) -> Iterator[tuple[Sample, TokenMask]]:

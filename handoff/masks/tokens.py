@@ -6,9 +6,9 @@ where both bear loss it counts to the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -105,17 +105,31 @@ def load_encode(folder: Path) -> Encode:
 
     ``InputError`` where there is none, or where the package ``tokenizers`` is missing.
     """
+    tokenizer = _load(folder)
+
+    def encode(text: str) -> Encoded:
+        found = tokenizer.encode(text, add_special_tokens=False)
+        return found.ids, found.offsets
+
+    return encode
+
+
+def load_decode(folder: Path) -> Callable[[Sequence[int]], str]:
+    """Ids back to text, special tokens shown. Errors as ``load_encode``."""
+    tokenizer = _load(folder)
+
+    def decode(ids: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    return decode
+
+
+def _load(folder: Path) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise InputError("token masks need the package tokenizers: pip install 'handoff-data[masks]'") from error
     try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the package raises the base class for a missing or broken file
         raise InputError(f"{folder / 'tokenizer.json'} is not a tokenizer: {error}") from error
-
-    def encode(text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        found = tokenizer.encode(text, add_special_tokens=False)
-        return found.ids, found.offsets
-
-    return encode

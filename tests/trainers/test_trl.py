@@ -21,6 +21,7 @@ tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not install
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: make train")
 
 from formats import SAMPLES  # noqa: E402
+from tiny_tokenizer import MARKED, build  # noqa: E402
 
 from handoff.exports import Loss, LossMode, Tokens, export, get_exporters  # noqa: E402
 from handoff.exports.tokenised import token_rows  # noqa: E402
@@ -30,38 +31,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of libraries that are not ours
 ]
 
-MARKED = """{%- if tools %}{{ '<|im_start|>system\\n# Tools' }}
-{%- for tool in tools %}{{ '\\n' + tool | tojson }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
-{%- for message in messages %}
-{{- '<|im_start|>' + message.role + '\\n' }}
-{%- if message.role == 'assistant' %}{% generation %}
-{%- if message.reasoning_content %}{{ '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}
-{{- message.content }}
-{%- for call in message.tool_calls or [] %}
-{{- '\\n<tool_call>\\n' + {'name': call.function.name, 'arguments': call.function.arguments} | tojson }}
-{{- '\\n</tool_call>' }}{% endfor %}
-{{- '<|im_end|>' }}{% endgeneration %}{{ '\\n' }}
-{%- else %}{{ message.content + '<|im_end|>\\n' }}{% endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small model of random weights, its tokenizer and a template that marks replies."""
     folder = tmp_path_factory.mktemp("model")
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
-    bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = tokenizers.decoders.ByteLevel()
-    special = ["<|pad|>", "<|im_start|>", "<|im_end|>"]
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=600, special_tokens=special, initial_alphabet=alphabet)
-    bpe.train_from_iterator([json.dumps(m.content) for s in SAMPLES for m in s.messages], trainer)
+    build(folder, [json.dumps(m.content) for s in SAMPLES for m in s.messages])
+    bpe = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=bpe, pad_token="<|pad|>", eos_token="<|im_end|>", chat_template=MARKED
     )
     fast.save_pretrained(folder)
-    (folder / "chat_template.jinja").write_text(MARKED)
     config = transformers.LlamaConfig(
         vocab_size=len(fast), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
         max_position_embeddings=4096, pad_token_id=fast.pad_token_id, eos_token_id=fast.eos_token_id,
