@@ -15,7 +15,7 @@ from handoff.curation.groundedness import KeyLike
 from handoff.curation.secrets import Redactor, redact_briefing, redact_steps
 from handoff.curation.select import Choice, Pair
 from handoff.errors import RecordError
-from handoff.identity import canonical_json
+from handoff.identity import canonical_json, identify
 from handoff.samples import (
     Kind,
     Origin,
@@ -72,8 +72,9 @@ def build_samples(
 ) -> Built:
     """The samples of one chosen takeover.
 
-    ``seen``: sample ids already in the set; prompts and states repeat over the takeovers of a point, and a
-    repeated one is left out. ``env_steps``: at most so many environment predictions, from the last steps.
+    ``seen``: ids and contents already in the set; prompts and states repeat over the takeovers of a point, and a
+    repeated one is left out; one that only says the same as another is dropped. ``env_steps``: at most so many
+    environment predictions, from the last steps.
     """
     redactor = Redactor()
     briefing = redact_briefing(episode.briefing, redactor)
@@ -133,23 +134,29 @@ def _build(
             samples = make()
         except RecordError as error:
             evidence = {"kind": kind, "field": error.field, "problem": error.problem, "remedy": error.remedy}
-            funnel.append(
-                {
-                    "takeover_id": episode.origin.takeover_id,
-                    "point_id": episode.origin.point_id,
-                    "gate": "sample",
-                    "verdict": "dropped",
-                    "evidence": canonical_json(evidence).decode(),
-                }
-            )
+            funnel.append(_dropped(episode, "sample", evidence))
             continue
         for sample in samples:
             if seen is not None:
+                said = identify("i", kind, canonical_json((sample.messages, sample.chosen, sample.rejected)))
                 if sample.sample_id in seen:
                     continue
-                seen.add(sample.sample_id)
+                if said in seen:
+                    funnel.append(_dropped(episode, "duplicate", {"kind": kind, "sample_id": sample.sample_id}))
+                    continue
+                seen.update((sample.sample_id, said))
             rows.append(sample_row(sample, gates=gates, chosen_because=because))
     return Built(rows=tuple(rows), funnel=tuple(funnel))
+
+
+def _dropped(episode: Episode, gate: str, evidence: Mapping[str, object]) -> dict[str, Any]:
+    return {
+        "takeover_id": episode.origin.takeover_id,
+        "point_id": episode.origin.point_id,
+        "gate": gate,
+        "verdict": "dropped",
+        "evidence": canonical_json(dict(evidence)).decode(),
+    }
 
 
 def _reward(solved: bool | None) -> Reward:

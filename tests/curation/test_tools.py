@@ -44,9 +44,16 @@ def test_a_tool_without_a_definition_is_inferred_from_its_calls() -> None:
     ],
 )
 def test_own_definitions_stay_as_they_are(own: str) -> None:
-    assert declared_tools(run(call("bash", command="ls"), tools=own)) == (own, ())
+    kept = declared_tools(run(call("bash", command="ls"), tools=own))
+    assert json.loads(kept.tools) == json.loads(own) and kept.inferred == ()
     found = declared_tools(run(call("bash", command="ls"), call("edit", path="a"), tools=own))
     assert json.loads(found.tools)[0] == json.loads(own)[0] and found.inferred == ("edit",)
+
+
+def test_nulls_that_pad_a_definition_go_and_those_that_mean_something_stay() -> None:
+    own = {"name": "read", "description": None, "parameters": {"default": None, "enum": ["a", None], "items": None}}
+    kept = declared_tools(run(call("read"), tools=json.dumps([own])))
+    assert json.loads(kept.tools) == [{"name": "read", "parameters": {"default": None, "enum": ["a", None]}}]
 
 
 @pytest.mark.parametrize("own", [None, "", "null", "{", "[1, null]", "[" * 5000])
