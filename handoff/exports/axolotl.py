@@ -65,6 +65,7 @@ class AxolotlExporter(Exporter):
                 row["train"] = any(detail["train"] for detail in details)
                 row["train_detail"] = details
                 losses["environment_weight_as_one"] += row["train"] and self.loss.of_output < 1
+                losses["ends_of_tool_turns_trained"] += row["train"]
             elif message.train and any(span.weight == 0 for span in spans_of(sample, number)):
                 row["train_detail"] = _details(spans_of(sample, number))
         yield (
