@@ -31,7 +31,7 @@ from handoff.exports.exporter import (
     stem_of,
 )
 from handoff.exports.rows import compact, line, text_messages_of
-from handoff.samples import Sample, Span
+from handoff.samples import Sample, SampleMessage, Span
 
 _USAGE = """## How to train on it
 
@@ -66,7 +66,8 @@ class AxolotlExporter(Exporter):
                 row["train_detail"] = details
                 losses["environment_weight_as_one"] += row["train"] and self.loss.of_output < 1
                 losses["ends_of_tool_turns_trained"] += row["train"]
-            elif message.train and any(span.weight == 0 for span in spans_of(sample, number)):
+            losses["bracket_at_an_edge_untrained"] += message.train and _has_bracket(message)
+            if message.role != "tool" and message.train and any(span.weight == 0 for span in spans_of(sample, number)):
                 row["train_detail"] = _details(spans_of(sample, number))
         yield (
             stem_of(sample),
@@ -87,6 +88,11 @@ class AxolotlExporter(Exporter):
             text += f"test_datasets:\n{_datasets(validation, 'split: train')}"
         text += f"chat_template: tokenizer_default\nsequence_len: {CONTEXT}\noutput_dir: out\n"
         return {"axolotl.yaml": text + "micro_batch_size: 1\nnum_epochs: 1\nlearning_rate: 0.00001\n"}
+
+
+def _has_bracket(message: SampleMessage) -> bool:
+    """Axolotl finds a reply by putting ``[[dummy_message]]`` in its place: what both begin or end with is not trained."""
+    return not message.tool_calls and (message.content[:1] == "[" or message.content[-1:] == "]")
 
 
 def _details(spans: list[Span]) -> list[dict[str, Any]]:

@@ -156,7 +156,9 @@ def test_axolotls_strategy_trains_our_tokens(
     told = [(tokenizer.decode([ids[n]]), "ours" if trained[n] else "theirs") for n in differ]
     if (kind, mode) == ("sft", "actobs"):  # counted in the export's report
         assert told == [("<|im_end|>", "theirs")] * 3
-    elif kind == "env_prediction":  # it leaves out one token beside a masked stretch, where it aligns offsets
-        assert [whose for _, whose in told] == ["ours"]
+    elif kind == "note_writing":  # it finds a reply by another text in its place, which ends with a bracket too
+        assert told == [("]", "ours")]
+        report = json.loads((folder / "export_report.json").read_text())["by_file"][f"{kind}-train"]
+        assert report["bracket_at_an_edge_untrained"] == 1
     else:
         assert told == []
