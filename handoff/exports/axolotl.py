@@ -91,7 +91,7 @@ class AxolotlExporter(Exporter):
 
 
 def _has_bracket(message: SampleMessage) -> bool:
-    """Axolotl finds a reply by putting ``[[dummy_message]]`` in its place: what both begin or end with is not trained."""
+    """Axolotl finds a reply by ``[[dummy_message]]`` put in its place: what both begin or end with is not trained."""
     return not message.tool_calls and (message.content[:1] == "[" or message.content[-1:] == "]")
 
 
