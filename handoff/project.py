@@ -143,6 +143,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``[successors.NAME]``: models on endpoints, and agents that are commands, that can take over."""
     evaluate: tuple[str, ...] = ()
     """Which of them every later round runs beside the trained arms. None unless named: they cost money."""
+    collect: tuple[str, ...] = ()
+    """Which of them every round runs on training points: what solves its task becomes samples (docs/endpoints.md)."""
     views: tuple[str, ...] = ()
     """Further views of every point, beside the four: ``window:N``, ``diff``, ``diet``, ``compact_pre``, ``compact_suf``
     (``views/interfaces.py``)."""
@@ -201,9 +203,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise InputError(
                     f"[successors.{name}] names the endpoint {model!r}; describe that model under [successors.{model}]"
                 )
-        for name in self.evaluate:
-            if name not in self.successors:
-                raise InputError(f"evaluate names {name!r}; describe it under [successors.{name}]")
+        for setting, names in (("evaluate", self.evaluate), ("collect", self.collect)):
+            for name in names:
+                if name not in self.successors:
+                    raise InputError(f"{setting} names {name!r}; describe it under [successors.{name}]")
         if self.writer and not isinstance(self.successors.get(self.writer), Endpoint):
             raise InputError(f"writer names {self.writer!r}; describe that endpoint under [successors.{self.writer}]")
         for name in self.views:

@@ -10,6 +10,7 @@ from handoff_assets.corpus_report import corpus_report
 from handoff_assets.curated_training_set import curated_training_set
 from handoff_assets.diagnostics import diagnostics
 from handoff_assets.environment_facts import environment_facts
+from handoff_assets.export_check import lint_check
 from handoff_assets.exports import exports
 from handoff_assets.handoff_debt import handoff_debt
 from handoff_assets.handoff_tax import handoff_tax
@@ -67,7 +68,7 @@ def assemble(root: Path | None = None, tracking: TrackingResource | None = None)
     """The definitions over one data folder; ``None`` for ``$HANDOFF_DATA``, or ``data/`` beside the code."""
     return Definitions(
         assets=ASSETS,
-        asset_checks=checks,
+        asset_checks=[*checks, lint_check],
         jobs=jobs,
         sensors=[new_corpus_sensor, corpus_report_sensor, close_round_sensor, drift_sensor],
         schedules=[round_schedule],

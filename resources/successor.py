@@ -18,6 +18,9 @@ class SuccessorResource(Overrides):
     evaluate: list[str] | None = Field(
         default=None, description="Successors of `handoff.toml` that the round runs beside the trained arms."
     )
+    collect: list[str] | None = Field(
+        default=None, description="Successors of `handoff.toml` that the round runs on training points, for samples."
+    )
     points_per_run: int | None = Field(
         default=None, description="Handoff points of one recorded run that successors start from."
     )

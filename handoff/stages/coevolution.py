@@ -21,7 +21,7 @@ from handoff.kata.prior import Prior
 from handoff.kata.record import EXPERT, SCRIPTED, prior_path
 from handoff.lake import Lake, Written, write_file
 from handoff.points import ALL as LABELS
-from handoff.project import Project
+from handoff.project import TAKEN_NAMES, Project
 from handoff.report.breaks import curves, worst_steps
 from handoff.report.page import Handoff, Report, render_report
 from handoff.report.tables import VIEWS, Line, contrast_table, count_by, takeover_table
@@ -111,7 +111,8 @@ def _takeovers(project: Project, round: str) -> Iterator[Demonstration]:
     runs: dict[str, dict[str, Any]] = {}
     chosen = pc.field("takeover_id").isin(pa.array(sorted(wanted), pa.string()))
     for row in lake.rows("takeover_runs", where=chosen):
-        runs[row["takeover_id"]] = row
+        if row["arm"] in TAKEN_NAMES:  # models on endpoints act otherwise, and elsewhere
+            runs[row["takeover_id"]] = row
     for shard in sorted({run["shard"] for run in runs.values()}):
         points = {p["point_id"]: p for p in lake.rows("injected_handoffs", shard=shard)}
         variants = {v["variant_id"]: v for v in lake.rows("adversarial_variants", shard=shard)}

@@ -131,8 +131,9 @@ def takeover_runs(
         own.points_per_run,
         tuple(sorted(cells)),
     )
-    if own.evaluate:
-        settings += (own.dollar_budget, *((name, digest_of(project, name)) for name in own.evaluate))
+    if called := (*own.evaluate, *own.collect):
+        settings += (own.dollar_budget, *((name, digest_of(project, name)) for name in called))
+        settings += tuple(("collect", name) for name in own.collect)
         settings += tuple(filter(None, [judging_version(project, shard), surroundings_version(project, shard)]))
     if own.branching.runs:
         settings += (own.branching,)
@@ -159,7 +160,8 @@ def _planned(
     every = lake.rows("injected_handoffs", shard=shard)
     own = project.settings
     points = {point["point_id"]: point for point in every if is_executable(point)}
-    real = {point["point_id"]: point for point in every if own.evaluate and is_real(point) and point["split"] == "test"}
+    wanted = {"test": own.evaluate, "train": own.collect}
+    real = {point["point_id"]: point for point in every if wanted.get(point["split"]) and is_real(point)}
     if not points and not real:
         return []
     chosen = choose_points(list(points.values()), own.points_per_run, own.seed)
@@ -168,9 +170,9 @@ def _planned(
     views, written = view_ids(renderings), view_ids(renderings, by_rule=False)
     variants = lake.rows("adversarial_variants", round=round, shard=shard)
     number = round_number(round)
-    planned = plan(number, chosen, views, variants, points, own.seed, tuple(own.evaluate), written)
+    planned = plan(number, chosen, views, variants, points, own.seed, own.evaluate, written, own.collect)
     starts = runnable(list(planned), policies)
-    starts += plan_real(number, meant, {**views, **written}, own.seed, own.evaluate)
+    starts += plan_real(number, meant, {**views, **written}, own.seed, own.evaluate, own.collect)
     points |= real
     if cells:
         starts = [start for start in starts if _cells(start, points[start.point_id]["labels"]) & cells]
@@ -245,18 +247,23 @@ def plan(
     seed: int,
     evaluate: Sequence[str] = (),
     written: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    collect: Sequence[str] = (),
 ) -> Iterator[Start]:
-    """Every start of a round in one shard of the embedded world, in a fixed order. ``evaluate``: successors that the
-    settings name, to run as well; they alone get the views that a model wrote (``written``), since policies read only
-    what rules write."""
+    """Every start of a round in one shard of the embedded world, in a fixed order. ``evaluate``, ``collect``:
+    successors that the settings name, to run as well, on test and on training points; they alone get the views that a
+    model wrote (``written``), since policies read only what rules write."""
     given = {**views, **written}
 
     def start(point: Mapping[str, Any], view: str, arm: str, purpose: str, tier: str | None = None) -> Start:
-        return _start(number, given if arm in evaluate else views, seed, point, view, arm, purpose, tier)
+        return _start(
+            number, given if arm in evaluate or arm in collect else views, seed, point, view, arm, purpose, tier
+        )
 
     for place, point in enumerate(chosen):
         split = point["split"]
         turn = (VIEWS[place % len(VIEWS)], VIEWS[(place + 2) % len(VIEWS)])
+        for arm in collect if split == "train" else ():
+            yield start(point, _turn(place, number), arm, "collect")
         if split == "train" and number == 0:
             for view in turn:
                 yield start(point, view, "expert", "collect")
@@ -288,12 +295,23 @@ def plan_real(
     views: Mapping[tuple[str, str], str],
     seed: int,
     evaluate: Sequence[str],
+    collect: Sequence[str] = (),
 ) -> Iterator[Start]:
-    """Every start of a round at points of real repositories: who the settings name, under the four views."""
-    for point in chosen if number > 0 else ():
-        for view in VIEWS:
-            for arm in evaluate:
-                yield _start(number, views, seed, point, view, arm, "evaluate")
+    """Every start of a round at points of real repositories: who the settings name, on test points under the four
+    views, and on training points under one of them, another in each round."""
+    for place, point in enumerate(chosen):
+        if point["split"] == "train":
+            for arm in collect:
+                yield _start(number, views, seed, point, _turn(place, number), arm, "collect")
+        elif point["split"] == "test" and number > 0:
+            for view in VIEWS:
+                for arm in evaluate:
+                    yield _start(number, views, seed, point, view, arm, "evaluate")
+
+
+def _turn(place: int, number: int) -> str:
+    """The view whose turn it is at a point in a round."""
+    return VIEWS[(place + number) % len(VIEWS)]
 
 
 def _start(

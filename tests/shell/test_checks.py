@@ -193,3 +193,29 @@ def _materialize(project: Project, instance: DagsterInstance, job: str, key: Any
             instance=instance, partition_key=key, raise_on_error=False, run_config=config
         )
     )
+
+
+def test_training_files_are_looked_at_by_lint(
+    project: Project, stages: Stages, instance: DagsterInstance, tmp_path: Path
+) -> None:
+    """A faulty file fails the check, names code and place, and stops nothing."""
+
+    def write(rows: list[dict[str, Any]]) -> None:
+        folder = project.exports / "r000" / "trl"
+        folder.mkdir(parents=True)
+        (folder / "sft-train-00000.jsonl").write_text('{"prompt": [], "completion": [], "tools": []}\n')
+        rows[:] = [{"format": "trl", "path": "r000/trl/sft-train-00000.jsonl", "rows": 1, "sample_ids": ["s"]}]
+
+    stages.change["exports"] = write
+    drop(project, "a.jsonl", b"1")
+    for stage in (stages.raw_trajectories, stages.injected_handoffs, stages.view_renderings):
+        stage(project, "a")
+    instance.add_dynamic_partitions("shard", ["a"])
+    instance.add_dynamic_partitions("round", ["r000"])
+    key = MultiPartitionKey({"round": "r000", "shard": "a"})
+    assert _materialize(project, instance, "takeover_job", key).success
+    result = _materialize(project, instance, "round_job", "r000")
+    assert result.success
+    (found,) = (e for e in result.get_asset_check_evaluations() if e.check_name == "lint")
+    assert not found.passed and found.severity is AssetCheckSeverity.WARN
+    assert "R11" in str(found.metadata["findings"].value)

@@ -26,7 +26,7 @@ from handoff.stages.choosing import choose_points
 from handoff.stages.diagnosis import diagnostics
 from handoff.stages.named import digest_of
 from handoff.stages.one_takeover import one_takeover
-from handoff.stages.takeovers import LEARNED, plan, takeover_runs
+from handoff.stages.takeovers import LEARNED, plan, plan_real, takeover_runs
 from handoff.views import VIEWS
 from tests.states.histories import Made, make
 
@@ -209,7 +209,8 @@ def test_a_state_of_a_real_repository_is_taken_over(tmp_path: Path, bubblewrap: 
     [
         ('[successors.A]\nbase_url = "http://h/v1"\nmodel = "m"', "embedded world has a successor 'A'"),
         ('[successors."a b"]\nbase_url = "http://h/v1"\nmodel = "m"', "'a b' cannot name a successor"),
-        ('evaluate = ["m"]', "describe it under [successors.m]"),
+        ('evaluate = ["m"]', "evaluate names 'm'; describe it under [successors.m]"),
+        ('collect = ["m"]', "collect names 'm'; describe it under [successors.m]"),
         ('[successors.m]\nbase_url = "http://h/v1"\nmodel = "m"\napi_key = "sk-hunter2"', "unknown field `api_key`"),
         ('[successors.m]\nbase_url = "http://u:hunter2@h/v1"\nmodel = "m"', "more than an address"),
     ],
@@ -239,6 +240,12 @@ def test_nobody_on_an_endpoint_is_run_unless_named() -> None:
         wanted = {("p_test", view, "evaluate") for view in VIEWS} if number else set()
         assert {(s.point_id, s.view, s.purpose) for s in added} == wanted
         assert {s.arm for s in added} <= {"stub"} and "stub" not in LEARNED
+        more = list(plan(number, points, views, (), by_id, 7, (), {}, ("stub",)))
+        added = [start for start in more if start not in plain]
+        assert [(s.point_id, s.view, s.purpose) for s in added] == [("p_train", VIEWS[number % 4], "collect")]
+        real = list(plan_real(number, points, views, 7, (), ("stub",)))
+        assert [(s.point_id, s.view, s.purpose) for s in real] == [("p_train", VIEWS[number % 4], "collect")]
+        assert len(list(plan_real(number, points, views, 7, ("stub",), ()))) == (len(VIEWS) if number else 0)
 
 
 def test_a_round_runs_who_is_named_beside_the_arms(recorded: Path) -> None:
