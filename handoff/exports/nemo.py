@@ -44,12 +44,34 @@ train those before it as well, so it is not here (NeMo Gym has it). There is no 
 
 _USAGE_GYM = """## How to train on it
 
-`rl_prompt-*.jsonl` are requests to roll out from; the agent and the verifier that read them are yours: put their
-names into `agent_ref`. `pivot-*.jsonl` are single decisions for the verifier
-`single_step_tool_use_with_argument_comparison` (or `swe_pivot`), whose agent they name: one call is expected, and
-compared with the one that a successor made which solved the task. Replies of several calls, or of none, are left out.
+`pivot-*.jsonl` are single decisions for the verifier `single_step_tool_use_with_argument_comparison`: one call is
+expected, and compared with the one that a successor made which solved the task. `handoff_pivot.yaml` describes the
+agent that they name, with these files as its data; copy both where your configuration lies. Replies of several calls,
+or of none, are left out. `rl_prompt-*.jsonl` are requests to roll out from; the agent and the verifier that read them
+are yours: they are named `handoff_agent` in `agent_ref`.
 """
-_PIVOT_AGENT = "swe_pivot_single_step_tool_use_with_argument_comparison_agent"
+
+_CONFIG = """handoff_pivot_resources_server:
+  resources_servers:
+    single_step_tool_use_with_argument_comparison:
+      entrypoint: app.py
+      domain: agent
+      tool_call_comparator_config:
+        word_count_similarity_threshold: 0.0
+      verified: false
+handoff_pivot_agent:
+  responses_api_agents:
+    tool_simulation_agent:
+      entrypoint: app.py
+      resources_server:
+        type: resources_servers
+        name: handoff_pivot_resources_server
+      model_server:
+        type: responses_api_models
+        name: policy_model
+      datasets:
+"""
+_PIVOT_AGENT = "handoff_pivot_agent"
 _ROLLOUT_AGENT = "handoff_agent"
 
 
@@ -142,6 +164,14 @@ class NemoGymExporter(Exporter):
     def usage(self) -> str:
         """How to train."""
         return _USAGE_GYM
+
+    def files(self, shards: Shards) -> Mapping[str, str]:
+        """The agent of single decisions, with these files as its data."""
+        text = _CONFIG
+        for split in ("train", "validation"):
+            for name in of_kind(shards, "pivot", split):
+                text += f"      - name: {name.partition('.')[0]}\n        type: {split}\n        jsonl_fpath: {name}\n"
+        return {"handoff_pivot.yaml": text} if text != _CONFIG else {}
 
 
 def _request(sample: Sample, messages: Sequence[SampleMessage]) -> dict[str, object]:

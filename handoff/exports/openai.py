@@ -14,12 +14,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from handoff.exports.exporter import Exporter, Predecessors, count_unsaid, single_turn, stem_of
+from handoff.exports.exporter import (
+    Exporter,
+    Predecessors,
+    Shards,
+    count_unsaid,
+    demonstrations,
+    single_turn,
+    stem_of,
+)
 from handoff.exports.rows import rl_columns, text_messages_of
 from handoff.samples import Sample, SampleMessage
 
@@ -27,12 +35,38 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 _USAGE = """## How to train on it
 
-Upload a file as it is. `sft-*.jsonl` is for supervised fine-tuning (`weight` is 1 on the replies that are trained and
-0 on others), `preference-*.jsonl` for preference tuning, `rl_prompt-*.jsonl` for reinforcement fine-tuning, whose
-graders read the further fields as `item.*`. A preference compares two next replies: what both sides begin with stands
-in the prompt, and what came after is left out. The service has no place for reasoning, and none for a loss on output
-of tools: use `env_prediction-*.jsonl` for that. Names of tools keep letters, digits, `_` and `-`.
+Upload a file as it is, or run `python fine_tune.py MODEL` in this folder. `sft-*.jsonl` is for supervised fine-tuning
+(`weight` is 1 on the replies that are trained and 0 on others), `preference-*.jsonl` for preference tuning,
+`rl_prompt-*.jsonl` for reinforcement fine-tuning, whose graders read the further fields as `item.*`. A preference
+compares two next replies: what both sides begin with stands in the prompt, and what came after is left out. The
+service has no place for reasoning, and none for a loss on output of tools: use `env_prediction-*.jsonl` for that.
+Names of tools keep letters, digits, `_` and `-`.
 """
+
+
+_UPLOAD = '''"""Upload a file of this folder and start fine-tuning. The key is read from OPENAI_API_KEY."""
+
+import sys
+
+from openai import OpenAI
+
+TRAIN, VALIDATION = {train!r}, {validation!r}
+model = sys.argv[1] if len(sys.argv) > 1 else sys.exit("which model? python fine_tune.py MODEL")
+client = OpenAI()
+
+
+def uploaded(name):
+    with open(name, "rb") as file:
+        return client.files.create(file=file, purpose="fine-tune").id
+
+
+job = client.fine_tuning.jobs.create(
+    model=model,
+    training_file=uploaded(TRAIN),
+    validation_file=uploaded(VALIDATION) if VALIDATION else None,
+)
+print(job.id)
+'''
 
 
 class OpenAIExporter(Exporter):
@@ -71,6 +105,13 @@ class OpenAIExporter(Exporter):
     def usage(self) -> str:
         """How to train."""
         return _USAGE
+
+    def files(self, shards: Shards) -> Mapping[str, str]:
+        """A script that uploads the first file of demonstrations: the service takes one."""
+        train, held = (demonstrations(shards, self.loss, split) for split in ("train", "validation"))
+        if not train:
+            return {}
+        return {"fine_tune.py": _UPLOAD.format(train=train[0], validation=held[0] if held else None)}
 
 
 def _messages(messages: Sequence[SampleMessage], losses: Counter[str]) -> list[dict[str, Any]]:
