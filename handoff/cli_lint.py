@@ -44,6 +44,8 @@ def lint(
     from handoff.lint import lint as run
 
     tokens = Tokens.of(tokenizer) if tokenizer is not None else None
+    if page is not None and preview is None:
+        raise InputError("--html shows one row: say which with --preview")
     if preview is not None:
         _preview(paths, preview, tokens, page)
         return
@@ -95,7 +97,12 @@ def _preview(paths: list[Path], number: int, tokens: Any, page: Path | None) -> 
     row = recognise(read.row)
     if row is None:
         raise InputError(f"{path}, row {number}: of no known shape; its keys are {', '.join(list(read.row)[:12])}")
-    found = list(preview.blocks(row, tokens))
+    try:
+        found = list(preview.blocks(row, tokens))
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise InputError(
+            f"{path}, row {number}: a value of another type than its shape has ({error}); lint it first"
+        ) from error
     if page is not None:
         write_file(page, preview.page(found, f"{path.name}, row {number}").encode())
         out.print(f"page: {escape(str(page))}", soft_wrap=True)

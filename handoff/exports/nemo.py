@@ -27,6 +27,7 @@ from handoff.exports.exporter import (
     count_unsaid,
     demonstrations,
     of_kind,
+    single_turn,
     stem_of,
     trains_all_replies,
 )
@@ -39,7 +40,8 @@ _USAGE_RL = """## How to train on it
 working folder. The settings name one file a split, which is all that it reads. They ask for `use_preserving_dataset`:
 without it missing arguments are filled with nulls. Every reply of a conversation is trained there; a `pivot` would
 train those before it as well, so it is not here (NeMo Gym has it). There is no loss on output of tools:
-`env_prediction` rows carry it.
+`env_prediction` rows carry it. A preference compares two next replies, since only the last message of a side is
+trained, and is read without tools.
 """
 
 _USAGE_GYM = """## How to train on it
@@ -91,9 +93,14 @@ class NemoRlExporter(Exporter):
         count_unsaid(sample, losses)
         row: dict[str, object] = {"messages": messages_of(sample.messages)}
         if sample.kind == "preference":
-            sides = (messages_of(sample.chosen), messages_of(sample.rejected))
-            completions = [{"rank": rank, "completion": side} for rank, side in enumerate(sides)]
-            row = {"context": messages_of(sample.messages), "completions": completions}
+            turn = single_turn(sample)
+            if turn is None:
+                losses["preference_parts_in_what_came_back"] += 1
+                return
+            losses["preference_cut_to_one_reply"] += 1
+            prompt, *sides = turn
+            completions = [{"rank": rank, "completion": messages_of((side,))} for rank, side in enumerate(sides)]
+            row = {"context": messages_of(prompt), "completions": completions}
         yield stem_of(sample), {**row, "tools": compact(sample.tools), "sample_id": sample.sample_id}
 
     def usage(self) -> str:

@@ -13,6 +13,7 @@ A text and its calls are joined to one reply there.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -50,6 +51,8 @@ class SwiftExporter(Exporter):
     ) -> Iterator[tuple[str, object]]:
         """One row per sample."""
         count_unsaid(sample, losses)
+        followed = sum(a.role == "tool" and b.role == "user" for a, b in itertools.pairwise(sample.messages))
+        losses["messages_joined"] += followed
         tools = line(compact(sample.tools))
         row: dict[str, object] = {"messages": _turns(sample.messages), "tools": tools, "sample_id": sample.sample_id}
         if sample.kind == "preference":
@@ -86,7 +89,10 @@ def _turns(messages: Sequence[SampleMessage]) -> list[dict[str, object]]:
     for message in messages:
         if message.role != "assistant":
             role = "tool_response" if message.role == "tool" else message.role
-            turns.append({"role": role, "content": message.content})
+            if role == "user" and turns and turns[-1]["role"] == "tool_response":
+                turns[-1]["content"] = f"{turns[-1]['content']}\n\n{message.content}"  # it pairs turns
+            else:
+                turns.append({"role": role, "content": message.content})
             continue
         thought = message.reasoning_content
         text = (f"<think>\n{thought}\n</think>\n\n" if thought else "") + message.content

@@ -40,7 +40,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         # calls and their arguments
         "C01": _error("a call has no id where its results name one", "give every call an id"),
         "C02": _error("two calls of a conversation have one id", "make ids unique"),
-        "C03": _error("a call is not answered before the next reply", "add its result, or drop the call"),
+        "C03": _error("a call is not answered before anybody else speaks", "add its result, or drop the call"),
         "C04": _error("a result answers no call before it", "drop the result, or restore its call"),
         "C05": _error("a result names no call", "set tool_call_id"),
         "C06": _error("a call names a tool that is not declared", "declare it in tools"),
@@ -49,6 +49,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
             "a tool's definition holds nulls, as Arrow pads them", "write tools as JSON text or Json features"
         ),
         "C09": _error("tools are no list of definitions with names", "write them in OpenAI form"),
+        "C10": _error("two tools have one name", "name each once"),
         "A01": _error("arguments are not JSON", "encode them as JSON"),
         "A02": _error("arguments are no object", "wrap them in an object"),
         "A03": _error("arguments are text where this format's templates iterate over an object", "decode them"),
@@ -73,15 +74,18 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "M03": _error("what the predecessor did, or a view of it, is trained", "mark it as context"),
         "M04": _error("ids, labels and weights differ in length", "write one for each token"),
         "M05": _error("a label is another token than its id", "labels are the ids, or -100"),
-        "M06": _error("a weight is negative or no number", "weights are 0 or more"),
+        "M06": _error(
+            "a weight or mask has a value that its format does not know", "masks are 0 or 1, weights 0 or more"
+        ),
         "M07": _error("a character or token bears weight and is masked, or the other way round", "make both agree"),
         "M08": _error("training goes on behind the end of a turn: the mask is off by one", "shift it back"),
         "M09": _error("the end of a trained turn is not trained: the model never learns to stop", "train it"),
         "M10": _error("a span lies outside its text", "offsets count characters of the stored text"),
-        "M11": _error("spans overlap or leave gaps", "cover every character once"),
+        "M11": _error("spans overlap, or leave gaps where every character has to have one", "cover each once"),
         "M12": _error("a span of context bears weight", "set its weight to 0"),
         "M13": _error("an empty thought is trained", "leave the tags out"),
         "M14": _error("weights and flags of a turn disagree", "weight belongs to trained turns alone"),
+        "M15": _error("an id is no token", "ids are whole numbers from 0"),
         # texts
         "T01": _warning("a notice of the harness is trained", "give it no weight"),
         "T02": _error("a secret", "replace it by a placeholder"),

@@ -31,14 +31,22 @@ def pieces_of(row: Row, turn: Turn) -> Iterator[Piece]:
     text = turn.text if isinstance(turn.text, str) else ""
     details = turn.raw.get("train_detail")
     if isinstance(details, list) and turn.trained:
-        for detail in details:
-            part = text[detail["begin_offset"] : detail["end_offset"] + 1]
-            yield Piece(part, role if detail["train"] else "warning", float(detail["train"]))
+        at = 0
+        for detail in sorted(filter(_is_detail, details), key=lambda own: own["begin_offset"]):
+            start, end = max(detail["begin_offset"], at), detail["end_offset"] + 1
+            yield Piece(text[at:start], "warning", 0.0)
+            yield Piece(text[start:end], role if detail.get("train") else "warning", float(bool(detail.get("train"))))
+            at = max(at, end)
+        yield Piece(text[at:], "warning", 0.0)
     elif text:
         yield Piece(text, role, weight)
     for call in turn.calls:
         arguments = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
         yield Piece(f"\n→ {call.name} {arguments}", role, weight)
+
+
+def _is_detail(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(n), int) for n in ("begin_offset", "end_offset"))
 
 
 def _spans(row: Row, turn: Turn) -> list[Piece] | None:

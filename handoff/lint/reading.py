@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +63,7 @@ def rows(path: Path) -> Iterator[Read]:
             yield from _array(path)
         else:
             yield from _lines(path)
-    except (OSError, EOFError, zstandard.ZstdError, pa.ArrowInvalid) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zstandard.ZstdError, pa.ArrowException) as error:
         yield Read(0, None, f"the file cannot be read further: {error}", b"")
 
 
@@ -84,8 +85,8 @@ def _lines(path: Path) -> Iterator[Read]:
 
 
 def _array(path: Path) -> Iterator[Read]:
-    if path.stat().st_size > 16 * LONGEST:
-        yield Read(0, None, f"a JSON array of more than {16 * LONGEST >> 20} MB; write JSON Lines", b"")
+    if path.stat().st_size > 4 * LONGEST:
+        yield Read(0, None, f"a JSON array of more than {4 * LONGEST >> 20} MB; write JSON Lines", b"")
         return
     data = path.read_bytes()
     try:
@@ -101,7 +102,10 @@ def _one(number: int, data: bytes) -> Read:
     try:
         row = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        return Read(number, None, str(error)[:200], b"")
+        try:
+            row = json.loads(data)  # it takes NaN and halves of surrogate pairs, which are findings of their own
+        except (ValueError, RecursionError):
+            return Read(number, None, str(error)[:200], b"")
     if not isinstance(row, dict):
         return Read(number, None, f"a JSON {type(row).__name__}, not an object", b"")
     return Read(number, row, "", data)

@@ -89,11 +89,11 @@ def lint(
             if progress is not None:
                 progress(done, len(files))
         linter.close(folder)
-    return linter.report
+    return linter.finish()
 
 
 class _Linter:
-    """A folder is one set: what repeats, and what is on both sides of a split, is looked for inside it."""
+    """A folder is one set, in which repeats are looked for; splits are held against each other over all of them."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -109,7 +109,7 @@ class _Linter:
         """Every row of one file."""
         self.report.files += 1
         shapes: Counter[str] = Counter()
-        split = _SPLIT.search(path.name)
+        split = _SPLIT.search(path.name) or _SPLIT.search(path.parent.name)
         side = _SIDES.get(split[1], split[1]) if split else ""
         for read in rows(path):
             self._counted[path] = self._counted.get(path, 0) + (read.number > 0)
@@ -121,7 +121,15 @@ class _Linter:
                 row = recognise(read.row)
                 found = [] if row is None else list(self._row(row, side or str(read.row.get("split") or "")))
                 found += [] if row is None else list(self._repeats(path, read.number, row))
-            except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as error:
+            except (
+                TypeError,
+                ValueError,
+                KeyError,
+                AttributeError,
+                LookupError,
+                ArithmeticError,
+                RecursionError,
+            ) as error:
                 row, found = None, [Finding("F02", "", f"a value of another type than its shape has: {error}"[:200])]
             else:
                 if row is None:
@@ -221,13 +229,17 @@ class _Linter:
 
     def close(self, folder: Path) -> None:
         """A folder was read to its end."""
+        self._manifest(folder)
+        for kept in (self._seen, self._alike, self._ids, self._counted):
+            kept.clear()
+
+    def finish(self) -> Report:
+        """The report: what is on both sides of a split is known when all was read."""
         for (kind, name), sides in sorted(self._sides.items()):
             if "train" in sides and len(sides) > 1:
-                self._note(folder, 0, Finding("D04", "", f"{kind} {name[:100]}: {', '.join(sorted(sides))}"))
-        self._manifest(folder)
-        for kept in (self._sides, self._seen, self._alike, self._ids, self._counted):
-            kept.clear()
+                self._note(Path(), 0, Finding("D04", "", f"{kind} {name[:100]}: {', '.join(sorted(sides))}"))
         self.report.counts = dict(sorted(self.report.counts.items()))
+        return self.report
 
 
 def _size(value: Any) -> int:

@@ -53,6 +53,7 @@ class TokenRow(NamedTuple):
     labels: Sequence[Any] | None
     mask: Sequence[Any] | None
     weights: Sequence[Any] | None
+    attention: Sequence[Any] | None = None
 
 
 class Row(NamedTuple):
@@ -76,6 +77,7 @@ class Row(NamedTuple):
     """(repository, task) where the row says so."""
 
 
+_TALKS = ("messages", "prompt", "completion", "chosen", "rejected", "conversations")
 _ROLES = {
     "human": "user",
     "gpt": "assistant",
@@ -89,7 +91,9 @@ _ROLES = {
 
 
 def recognise(row: Mapping[str, Any]) -> Row | None:
-    """The row in one form; ``None`` where it is of no known shape."""
+    """The row in one form; ``None`` where it is of no known shape. Conversations may be JSON text, as they are in
+    Parquet that `datasets` wrote."""
+    row = {name: _decoded(value) if name in _TALKS else value for name, value in row.items()}
     version = str(row.get("schema_version") or "")
     origin = row.get("origin") if isinstance(row.get("origin"), dict) else row.get("metadata")
     own = {**(origin if isinstance(origin, dict) else {}), **row}
@@ -103,7 +107,13 @@ def recognise(row: Mapping[str, Any]) -> Row | None:
         case {"steps": list()} if version.startswith("ATIF"):
             return _atif(row, named)
         case {"input_ids": _}:
-            found = TokenRow(row["input_ids"], row.get("labels"), row.get("loss_mask"), row.get("loss_weights"))
+            found = TokenRow(
+                row["input_ids"],
+                row.get("labels"),
+                row.get("loss_mask"),
+                row.get("loss_weights"),
+                row.get("attention_mask"),
+            )
             return Row("tokens", tokens=found, **named)
         case {"conversations": list(talk)}:
             return _sharegpt(row, talk, named)
@@ -121,6 +131,11 @@ def recognise(row: Mapping[str, Any]) -> Row | None:
             return Row("swift", tuple(sides), _tools(row), uses_ids=False, **named)
         case {"prompt": list() | str(), "chosen": _, "rejected": _}:
             return _pair(row, named)
+        case {"messages": list(), "rejected_response": str() | list()}:
+            return _replaced(row, named)
+        case {"chosen": list(chosen), "rejected": list()} if chosen:
+            sides = [_talk(row, name, ends=True) for name in ("chosen", "rejected")]
+            return Row("trl", tuple(sides), _tools(row), "either", **named)
         case {"prompt": list() | str(), "completion": _}:
             return _prompted(row, named)
         case {"messages": list(messages)}:
@@ -159,6 +174,26 @@ def _pair(row: Mapping[str, Any], named: Mapping[str, Any]) -> Row:
     sides = tuple(_joined(row, name) for name in ("chosen", "rejected"))
     is_text = isinstance(row.get("tools"), str)
     return Row("trl", sides, _tools(row), "either" if is_text else "object", **named)
+
+
+def _replaced(row: Mapping[str, Any], named: Mapping[str, Any]) -> Row:
+    """ms-swift: another last reply in place of the one that the messages end with."""
+    chosen = _talk(row, "messages", ends=True)
+    other = _turns(_listed(row["rejected_response"], "assistant"), "rejected_response", trains=True)
+    rejected = chosen._replace(turns=(*chosen.turns[:-1], *other))
+    return Row("swift", (chosen, rejected), _tools(row), uses_ids=False, **named)
+
+
+def _decoded(value: Any) -> Any:
+    """A conversation that is JSON text; anything else as it is."""
+    if not isinstance(value, str) or value[:2] not in ("[{", "[ "):
+        return value
+    try:
+        found = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value
+    is_talk = isinstance(found, list) and all(isinstance(m, dict) and ("role" in m or "from" in m) for m in found)
+    return found if is_talk else value
 
 
 def _joined(row: Mapping[str, Any], name: str) -> Talk:

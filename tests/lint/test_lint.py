@@ -169,7 +169,16 @@ FAULTS: list[tuple[str, str, Callable[[Row], object]]] = [
     ("M10", "canonical", span(end=10_000)),
     ("M10", "canonical", span(field="thinking")),
     ("M11", "canonical", span(start=3)),
-    ("M11", "axolotl", lambda row: row["messages"][2]["train_detail"][0].update(begin_offset=1)),
+    ("M11", "axolotl", lambda row: row["messages"][2]["train_detail"].append({"begin_offset": 2, "end_offset": 3})),
+    ("C03", "trl", completion(lambda turns: turns.insert(1, {"role": "user", "content": "Wait."}))),
+    ("C10", "trl", lambda row: row["tools"].append(TOOL)),
+    ("M04", "tokens", lambda row: row.update(attention_mask=[1, 1])),
+    ("M06", "tokens", lambda row: row.update(loss_mask=[0, 0, 2, 1])),
+    ("M06", "openai", lambda row: row["messages"][3].update(weight=0.5)),
+    ("M06", "axolotl", lambda row: row["messages"][0].update(weight=-1)),
+    ("M15", "tokens", lambda row: row["input_ids"].__setitem__(0, -5)),
+    ("M15", "tokens", lambda row: row["input_ids"].__setitem__(0, "five")),
+    ("T02", "trl", arguments({"command": "ls", "password": "correct-horse-battery-9"})),
     ("M12", "canonical", weight("handoff_context", 1.0)),
     ("M12", "canonical", weight("warning", 0.05)),
     ("M13", "trl", completion(lambda turns: turns[0].update(content="<think>\n\n</think>\n\nLook."))),
@@ -321,6 +330,32 @@ def test_sides_with_different_prompts_and_rows_without_turns(tmp_path: Path) -> 
     assert "R11" in codes(looked_at(tmp_path, {"messages": [], "tools": []}))
 
 
+def test_what_other_tools_write_is_read(tmp_path: Path) -> None:
+    """Pairs with the prompt inside, another reply in place of the last, conversations as JSON text, masks with gaps."""
+    inside = {"chosen": [TASK, said("Good.")], "rejected": [TASK, said("Bad.")]}
+    same = {"messages": [TASK, said("Good.")], "rejected_response": "Good."}
+    text = {"prompt": json.dumps([TASK]), "completion": json.dumps([said("Done.")]), "tools": "[]"}
+    gap = axolotl()
+    gap["messages"][2]["train_detail"] = [{"begin_offset": 1, "end_offset": 2, "train": True}]
+    assert looked_at(tmp_path, inside, gap).counts == {"F06": 1}
+    assert looked_at(tmp_path, text).counts == {}
+    assert codes(looked_at(tmp_path, same)) == {"P01"}
+    weighed = [
+        {**TASK, "content": [{"type": "text", "value": "Fix."}], "loss_weight": 0.0},
+        {"role": "assistant", "content": [{"type": "text", "value": "ok"}], "loss_weight": 1.0},
+    ]
+    assert looked_at(tmp_path, {"messages": weighed}).counts == {}
+
+
+def test_a_split_is_seen_across_folders(tmp_path: Path) -> None:
+    for side in ("train", "test"):
+        (tmp_path / side).mkdir()
+        row = trl(repo="acme/pager", sample_id=side)
+        row["prompt"] = [{"role": "user", "content": f"Fix {side}"}]
+        (tmp_path / side / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert codes(lint([tmp_path])) == {"D04"}
+
+
 def test_a_manifest_is_held_against_its_files(tmp_path: Path) -> None:
     export(SAMPLES, tmp_path / "r000", exporters=get_exporters(["trl"]))
     folder = tmp_path / "r000/trl"
@@ -352,9 +387,13 @@ def test_what_cannot_be_read_is_a_finding_and_the_rest_is_looked_at(tmp_path: Pa
     path.write_bytes(json.dumps(trl()).encode() + b"\n{oops\n[1]\n" + deep.encode() + b'\n{"messages": [' + b"\n\n")
     report = lint([path])
     assert report.rows == 1 and report.counts == {"F01": 4}
-    half = json.dumps(trl()).replace("Done.", "\\ud800")
-    path.write_text(half + "\n")
-    assert codes(lint([path])) <= {"T03", "F01"} and lint([path]).counts
+    path.write_text(json.dumps(trl()).replace("Done.", "\\ud800") + "\n")
+    assert codes(lint([path])) == {"T03"}
+    path.write_text(json.dumps({**tokens(), "loss_weights": [0.0, 0.0, float("nan"), 1.0]}) + "\n")
+    assert codes(lint([path])) == {"M06"}
+    broken = pa.Table.from_arrays([pa.array([b"\xff\xfe"])], names=["prompt"])
+    pq.write_table(broken.cast(pa.schema([("prompt", pa.string())]), safe=False), tmp_path / "odd.parquet")
+    assert codes(lint([tmp_path / "odd.parquet"])) & {"F01", "F02"}
     (tmp_path / "b.jsonl.zst").write_bytes(b"no zstd")
     assert "F01" in codes(lint([tmp_path / "b.jsonl.zst"]))
     (tmp_path / "mixed.jsonl").write_text(json.dumps(trl()) + "\n" + json.dumps(sharegpt()) + "\n")
@@ -418,6 +457,7 @@ def test_a_row_is_shown_with_its_mask_and_cannot_steer_terminal_or_page(tmp_path
     page = (tmp_path / "row.html").read_text()
     assert "<script>" not in page and "&lt;script&gt;" in page and "\x1b" not in page
     assert run(path, "--preview", 2).exit_code == 2
+    assert run(path, "--html", tmp_path / "row.html").exit_code == 2
 
 
 @pytest.mark.parametrize("name", sorted(CLEAN))

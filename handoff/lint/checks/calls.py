@@ -17,6 +17,8 @@ def check_calls(row: Row, talk: Talk) -> Iterator[Finding]:
     known = _known(row.tools)
     if row.tools is not None and known is None:
         yield Finding("C09", "tools", type(row.tools).__name__)
+    if known is not None and len(known) < len(row.tools):
+        yield Finding("C10", "tools", "")
     if calls and not row.tools:
         yield Finding("C07", "", f"{len(calls)} calls")
     if known and any(_has_nulls(tool) for tool in row.tools):
@@ -36,9 +38,10 @@ def _answers(talk: Talk) -> Iterator[Finding]:
     seen: set[Any] = set()  # only asked for membership
     open_: dict[Any, Call] = {}
     for turn in talk.turns:
-        if turn.role == "assistant":
+        if turn.role != "tool":
             yield from (Finding("C03", call.place, repr(call.name)[:100]) for call in open_.values())
             open_ = {}
+        if turn.role == "assistant":
             for call in turn.calls:
                 if not isinstance(call.id, str) or not call.id:
                     yield Finding("C01", call.place, repr(call.name)[:100])
@@ -58,7 +61,7 @@ def _counts(talk: Talk) -> Iterator[Finding]:
     """By place, in formats without ids: results follow calls."""
     waiting: tuple[Call, ...] = ()
     for turn in talk.turns:
-        if turn.role == "assistant":
+        if turn.role != "tool":
             if waiting:
                 yield Finding("C03", waiting[0].place, repr(waiting[0].name)[:100])
             waiting = turn.calls

@@ -18,6 +18,8 @@ _PREAMBLE = re.compile(
 """What only stands in front of a successor's own words, in files of this project."""
 _EMPTY_THOUGHT = re.compile(r"<think>\s*</think>")
 _CONTEXT = ("context", "handoff_context", "warning")
+_TRAIN_TOOLS = ("axolotl", "canonical", "llamafactory-v1")
+"""Shapes whose results of tools may bear loss."""
 _WRITERS = ("Somebody else will take over from here",)
 """Instructions under which such a text is the answer."""
 
@@ -41,7 +43,7 @@ def _flags(row: Row, talk: Talk) -> Iterator[Finding]:
     for number, turn in enumerate(talk.turns):
         if not turn.trained:
             continue
-        if turn.role in ("user", "system") or (turn.role == "tool" and row.shape not in ("axolotl", "canonical")):
+        if turn.role in ("user", "system") or (turn.role == "tool" and row.shape not in _TRAIN_TOOLS):
             yield Finding("M02", turn.place, turn.role)
         if number < talk.prompt and row.shape != "prime-rl":
             yield Finding("M03", turn.place, "a turn of the prompt")
@@ -55,6 +57,11 @@ def _flags(row: Row, talk: Talk) -> Iterator[Finding]:
         yield from _details(turn, text)
         if _disagrees(turn):
             yield Finding("M14", turn.place, "")
+    for turn in talk.turns:
+        for name in ("weight", "loss_weight", "loss_scale"):
+            value = turn.raw.get(name)
+            if isinstance(value, int | float) and (value < 0 or (row.shape == "openai" and value not in (0, 1))):
+                yield Finding("M06", f"{turn.place}.{name}", repr(value)[:40])
 
 
 def _disagrees(turn: Turn) -> bool:
@@ -79,8 +86,8 @@ def _details(turn: Turn, text: str) -> Iterator[Finding]:
         start, end = int(ends[0] or 0), int(ends[1] or 0)
         if not 0 <= start <= end < len(text):
             yield Finding("M10", place, f"{start} to {end} of {len(text)} characters, both inclusive")
-        elif start != at:
-            yield Finding("M11", place, f"it begins at {start}, the one before ends before {at}")
+        elif start < at:
+            yield Finding("M11", place, f"it begins at {start}, the one before ends at {at - 1}")
         at = end + 1
 
 
@@ -126,10 +133,16 @@ def _tokens(row: TokenRow) -> Iterator[Finding]:
     ids = row.ids if isinstance(row.ids, list) else []
     columns = [("labels", row.labels), ("loss_mask", row.mask), ("loss_weights", row.weights)]
     given = [(name, values) for name, values in columns if values is not None]
-    for name, values in given:
-        if len(values) != len(ids):
+    for name, values in (*given, ("attention_mask", row.attention)):
+        if values is not None and len(values) != len(ids):
             yield Finding("M04", name, f"{len(values)} for {len(ids)} ids")
             return
+    odd = [n for n, id_ in enumerate(ids) if not isinstance(id_, int) or isinstance(id_, bool) or id_ < 0]
+    if odd or len(ids) != len(row.ids):
+        yield Finding("M15", f"input_ids[{odd[0]}]" if odd else "input_ids", f"{len(odd)} tokens")
+        return
+    if row.mask is not None and (strange := [n for n, value in enumerate(row.mask) if value not in (0, 1)]):
+        yield Finding("M06", f"loss_mask[{strange[0]}]", f"{len(strange)} tokens")
     if not given:
         yield Finding("M01", "", "no labels, mask or weights")
         return

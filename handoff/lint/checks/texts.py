@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -15,7 +16,6 @@ _NOTICE = re.compile(
     r"|Your (?:last )?(?:response|command) (?:was|has been) (?:too long|truncated)",
     re.IGNORECASE,
 )
-_PLACEHOLDER = "<SECRET:"
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -44,4 +44,4 @@ def _texts(turn: Turn) -> Iterator[str]:
     if turn.thought:
         yield turn.thought
     for call in turn.calls:
-        yield call.arguments if isinstance(call.arguments, str) else repr(call.arguments)
+        yield call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
