@@ -138,7 +138,7 @@ def _build(
             continue
         for sample in samples:
             if seen is not None:
-                said = identify("i", kind, canonical_json((sample.messages, sample.chosen, sample.rejected)))
+                said = _said(sample)
                 if sample.sample_id in seen:
                     continue
                 if said in seen:
@@ -147,6 +147,25 @@ def _build(
                 seen.update((sample.sample_id, said))
             rows.append(sample_row(sample, gates=gates, chosen_because=because))
     return Built(rows=tuple(rows), funnel=tuple(funnel))
+
+
+def _said(sample: Sample) -> str:
+    """A hash of what the sample says and trains, however its arguments are laid out."""
+    told = [
+        (
+            message.role,
+            message.content,
+            message.reasoning_content,
+            message.train,
+            [
+                (c.function.name, msgspec.json.format(c.function.arguments.encode(), indent=-1))
+                for c in message.tool_calls
+            ],
+        )
+        for part in (sample.messages, sample.chosen, sample.rejected)
+        for message in part
+    ]
+    return identify("i", sample.kind, repr(told))
 
 
 def _dropped(episode: Episode, gate: str, evidence: Mapping[str, object]) -> dict[str, Any]:

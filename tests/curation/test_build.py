@@ -70,3 +70,22 @@ def test_a_pair_names_both_takeovers() -> None:
     sample = json.loads(built.rows[0]["sample"])
     assert sample["origin"]["takeover_id"] == "k_1"
     assert sample["origin"]["rejected_takeover_id"] == "k_2"
+
+
+def test_samples_that_say_the_same_are_one_however_arguments_are_laid_out() -> None:
+    seen: set[str] = set()
+    first = build_samples(episode("k_1", "ls", "submit"), CHOICE, kinds=("sft",), seen=seen)
+    other = episode("k_2", "ls", "submit")
+    loose = tuple(
+        Step(
+            actions=tuple(
+                Action(tool=a.tool, arguments=json.dumps(json.loads(a.arguments), indent=2)) for a in s.actions
+            ),
+            observations=s.observations,
+        )
+        for s in other.steps
+    )
+    again = Episode(origin=other.origin, briefing=other.briefing, steps=loose, solved=True)
+    built = build_samples(again, CHOICE, kinds=("sft",), seen=seen)
+    assert len(first.rows) == 1 and built.rows == ()
+    assert [(row["gate"], row["verdict"]) for row in built.funnel] == [("duplicate", "dropped")]
