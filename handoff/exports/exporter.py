@@ -143,24 +143,24 @@ def spans_of(sample: Sample, number: int, field: str = "content") -> list[Span]:
 
 
 def single_turn(
-    sample: Sample,
+    sample: Sample, losses: Counter[str]
 ) -> tuple[tuple[SampleMessage, ...], SampleMessage, SampleMessage] | None:
     """A preference between two next replies, for trainers that read one message a side: (prompt, better, worse).
 
-    What both sides begin with goes to the prompt. ``None``: they part in what came back, not in what was said, or one
-    ends where the other goes on.
+    What both sides begin with goes to the prompt; that the rest is cut is counted. ``None``, and counted: they part in
+    what came back, not in what was said, or one ends where the other goes on.
     """
     shared = 0
     for better, worse in zip(sample.chosen, sample.rejected, strict=False):
         if _said(better) != _said(worse):
             break
         shared += 1
-    if shared >= min(len(sample.chosen), len(sample.rejected)):
+    rest = sample.chosen[shared : shared + 1], sample.rejected[shared : shared + 1]
+    if not all(side and side[0].role == "assistant" for side in rest):
+        losses["preference_parts_in_what_came_back"] += 1
         return None
-    better, worse = sample.chosen[shared], sample.rejected[shared]
-    if better.role != "assistant" or worse.role != "assistant":
-        return None
-    return (*sample.messages, *sample.chosen[:shared]), better, worse
+    losses["preference_cut_to_one_reply"] += 1
+    return (*sample.messages, *sample.chosen[:shared]), rest[0][0], rest[1][0]
 
 
 def _said(message: SampleMessage) -> tuple[Any, ...]:

@@ -75,11 +75,9 @@ class LlamaFactoryExporter(Exporter):
         prompt: Sequence[SampleMessage] = sample.messages
         row: dict[str, object] = {}
         if sample.kind == "preference":
-            turn = single_turn(sample)
+            turn = single_turn(sample, losses)
             if turn is None:
-                losses["preference_parts_in_what_came_back"] += 1
                 return
-            losses["preference_cut_to_one_reply"] += 1
             prompt, better, worse = turn
             row = {"chosen": _turn(better, losses), "rejected": _turn(worse, losses)}
         system = prompt[0].content if prompt[0].role == "system" else ""

@@ -93,11 +93,9 @@ class NemoRlExporter(Exporter):
         count_unsaid(sample, losses)
         row: dict[str, object] = {"messages": messages_of(sample.messages)}
         if sample.kind == "preference":
-            turn = single_turn(sample)
+            turn = single_turn(sample, losses)
             if turn is None:
-                losses["preference_parts_in_what_came_back"] += 1
                 return
-            losses["preference_cut_to_one_reply"] += 1
             prompt, *sides = turn
             completions = [{"rank": rank, "completion": messages_of((side,))} for rank, side in enumerate(sides)]
             row = {"context": messages_of(prompt), "completions": completions}

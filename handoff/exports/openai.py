@@ -82,11 +82,9 @@ class OpenAIExporter(Exporter):
         count_unsaid(sample, losses, thoughts=False)
         prompt = sample.messages
         if sample.kind == "preference":
-            turn = single_turn(sample)
+            turn = single_turn(sample, losses)
             if turn is None:
-                losses["preference_parts_in_what_came_back"] += 1
                 return
-            losses["preference_cut_to_one_reply"] += 1
             prompt, *sides = turn
             better, worse = (_messages((side,), losses) for side in sides)
             given: dict[str, object] = {"messages": _messages(prompt, losses), **_tools(sample, prompt, losses)}

@@ -4,7 +4,8 @@ One row of ``rl_prompt-train-00000.parquet``, shortened::
 
     {"prompt": [{"role": "user", "content": "…"}], "data_source": "handoff", "ability": "software",
      "agent_name": "tool_agent", "reward_model": {"style": "rule", "ground_truth": "{\\"task_id\\": …}"},
-     "extra_info": {"split": "train", "index": 0, "need_tools_kwargs": false, "tools_kwargs": "{}", "tools": "[…]", …}}
+     "extra_info": {"split": "train", "index": 0, "need_tools_kwargs": true, "tools": "[…]", "task_id": "…", …,
+       "tools_kwargs": {"bash": {"create_kwargs": {"task_id": "…", "tree": "…", …}}}}}
 
 What differs from row to row is JSON text, since Parquet would fill in nulls. Its own supervised dataset renders one
 message at a time, which many templates do not survive; rows of tokens need no template.
@@ -33,6 +34,7 @@ from handoff.exports.tokenised import Tokens, token_rows
 from handoff.samples import Sample
 
 _TEXT = pa.string()
+_STARTS = pa.struct([(name, _TEXT) for name in RL_COLUMNS])
 _PROMPTS = pa.schema(
     [
         ("prompt", pa.list_(pa.struct([("role", _TEXT), ("content", _TEXT)]))),
@@ -47,7 +49,7 @@ _PROMPTS = pa.schema(
                     ("split", _TEXT),
                     ("index", pa.int64()),
                     ("need_tools_kwargs", pa.bool_()),
-                    ("tools_kwargs", _TEXT),
+                    ("tools_kwargs", pa.struct([("bash", pa.struct([("create_kwargs", _STARTS)]))])),
                     ("tools", _TEXT),
                     ("sample_id", _TEXT),
                     *[(name, _TEXT) for name in RL_COLUMNS],
@@ -104,10 +106,11 @@ class HandoffDataset(Dataset):
 _USAGE = """## How to train on it
 
 `rl_prompt-*.parquet` are prompts for `data.train_files` of the RL trainers; `ground_truth` and `extra_info` name
-task, commit, point and view for a reward function of yours, and `tools` are in `extra_info` as JSON. A group shares
-one `view_id`. `bash sft.sh` trains on the token rows with the dataset class in this folder (`data.custom_cls`); rows
-of tokens are written when a tokenizer is named. Its mask is 0 or 1: weights of `echo` are in `loss_weights`, which
-its loss does not read. Preferences have no place there.
+task, commit, point and view for a reward function of yours, `tools_kwargs` hands the same to the tool `bash` when it
+is made, and `tools` are in `extra_info` as JSON. A group shares one `view_id`. `bash sft.sh` trains on the token rows
+with the dataset class in this folder (`data.custom_cls`); rows of tokens are written when a tokenizer is named. Its
+mask is 0 or 1: weights of `echo` are in `loss_weights`, which its loss does not read. Preferences have no place
+there.
 """
 
 
@@ -160,8 +163,8 @@ class VerlExporter(Exporter):
             "extra_info": {
                 "split": sample.origin.split,
                 "index": self._count - 1,
-                "need_tools_kwargs": False,
-                "tools_kwargs": "{}",
+                "need_tools_kwargs": True,
+                "tools_kwargs": {"bash": {"create_kwargs": own}},
                 "tools": line(compact(sample.tools)),
                 "sample_id": sample.sample_id,
                 **own,

@@ -199,7 +199,8 @@ def test_verl_prompts_are_typed_and_its_tokens_come_with_their_reader(tmp_path: 
     folder = written(tmp_path, "verl") / "verl"
     (row,) = rows_of(folder, "rl_prompt")
     assert json.loads(row["reward_model"]["ground_truth"])["task_id"] == "r-1"
-    assert row["extra_info"]["index"] == 0 and json.loads(row["extra_info"]["tools_kwargs"]) == {}
+    more = row["extra_info"]
+    assert more["index"] == 0 and more["tools_kwargs"]["bash"]["create_kwargs"]["tree"] == "def"
     (tokens,) = rows_of(folder, "sft")
     assert len(tokens["input_ids"]) == len(tokens["loss_mask"]) and set(tokens["loss_mask"]) == {0, 1}
     assert "class HandoffDataset" in (folder / "handoff_verl_dataset.py").read_text()

@@ -159,6 +159,7 @@ FAULTS: list[tuple[str, str, Callable[[Row], object]]] = [
     ("M02", "axolotl", lambda row: row["messages"][0].update(train=True)),
     ("M02", "openai", lambda row: row["messages"][0].update(weight=1)),
     ("M03", "trl", completion(lambda turns: turns[0].update(content=TASK["content"]))),
+    ("M03", "trl", completion(lambda turns: turns[0].update(content="# Handoff note of the previous agent\n\n- a.py"))),
     ("M03", "trl", lambda row: row["prompt"].append(said("It edited a.py.", train=True))),
     ("M04", "tokens", lambda row: row["labels"].pop()),
     ("M05", "tokens", lambda row: row.update(labels=[-100, -100, 8, 7])),

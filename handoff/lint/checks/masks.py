@@ -12,7 +12,8 @@ from handoff.lint.codes import Finding
 from handoff.lint.shapes import Row, Talk, TokenRow, Turn
 
 _PREAMBLE = re.compile(
-    r"You are taking over a software task that |^# (?:Trace of the previous|Summary of the previous|Notes (?:of|from))",
+    r"You are taking over a software task that "
+    r"|^# (?:(?:Trace|Summary|Changes|Handoff note|The last steps) of the previous|What was handed over here)",
     re.M,
 )
 """What only stands in front of a successor's own words, in files of this project."""
@@ -25,7 +26,7 @@ _WRITERS = ("Somebody else will take over from here",)
 
 
 def check_masks(row: Row) -> Iterator[Finding]:
-    """M01 to M07 and M10 to M14; those that need a tokenizer are in ``run.py``."""
+    """M01 to M07 and M10 to M15; those that need a tokenizer are in ``templates.py``."""
     if row.tokens is not None:
         yield from _tokens(row.tokens)
         return
