@@ -9,7 +9,7 @@ import typer
 
 from handoff.cli_options import Data, data_folder
 from handoff.errors import InputError
-from handoff.terminal import print_exports, print_gates, progress
+from handoff.terminal import print_exports, print_gates, print_shard, progress
 
 Formats = Annotated[
     list[str] | None,
@@ -50,6 +50,7 @@ def export(
     """Write training files: the samples of a round and of recorded runs, in the formats that trainers read."""
     import msgspec
 
+    from handoff.corpus import files
     from handoff.exports import FORMATS
     from handoff.project import ExportSettings, Project, shard_name
     from handoff.stages import exports as stage
@@ -77,13 +78,21 @@ def export(
     exports.exporters()  # says what is wrong before anything is read
     recorded = msgspec.structs.replace(own.recorded, unjudged=unjudged or own.recorded.unjudged)
     project = Project(project.root, msgspec.structs.replace(own, exports=exports, recorded=recorded))
-    with progress() as report:
-        if paths:
-            name = shard_name(paths[0].resolve().name)
-            places = tuple(str(path.absolute()) for path in paths)
-            project.check_free(name, places)
-            project.add_shard(name, places, {})
+    if paths:
+        if next(files(paths), None) is None:
+            raise InputError(
+                f"{paths[0]}: no files in it; name a folder that holds some (hidden names are passed over)"
+            )
+        name = shard_name(paths[0].resolve().name)
+        places = tuple(str(path.absolute()) for path in paths)
+        project.check_free(name, places)
+        project.add_shard(name, places, {})
+        with progress() as report:
             read_shard(project, name, report)
+        if not project.lake.count("raw_trajectories", shard=name):
+            print_shard(project, name)
+            raise InputError(f"{paths[0]}: no trajectory in it; above is what each file lacks")
+    with progress():
         for partition in project.lake.partitions("view_renderings"):
             recorded_samples(project, partition["shard"])
         rounds = [partition["round"] for partition in project.lake.partitions("curated_training_set")]

@@ -380,6 +380,14 @@ def test_what_cannot_be_exported_is_one_line(data: Path, arguments: Sequence[str
     assert words in refused("export", *arguments, "--data", data)
 
 
+def test_files_without_a_run_say_what_they_lack(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("no json\n")
+    (tmp_path / "empty").mkdir()
+    result = run("export", tmp_path / "bad.jsonl", "--to", "trl", "--data", tmp_path / "data")
+    assert result.exit_code == 2 and "record 1" in result.stdout and "no trajectory in it" in result.stderr
+    assert "no files in it" in refused("export", tmp_path / "empty", "--data", tmp_path / "data")
+
+
 def test_audit_and_report_say_what_is_missing(data: Path) -> None:
     assert "a sample id, or --source FILE" in refused("audit", "--data", data)
     assert "in no curated set" in refused("audit", "s_1", "--data", data)
