@@ -25,8 +25,9 @@ from handoff.sandbox import python_paths
 from handoff.stages import is_real
 from handoff.stages.adversary import adversarial_variants
 from handoff.stages.coevolution import policy, round_report
-from handoff.stages.curation import curated_training_set, exports
+from handoff.stages.curation import curated_training_set
 from handoff.stages.diagnosis import diagnostics, robustness
+from handoff.stages.exports import exports
 from handoff.stages.one_takeover import one_takeover
 from handoff.stages.takeovers import takeover_runs
 from handoff.views import VIEWS
