@@ -52,7 +52,14 @@ class WeightedCollator(DataCollatorForLanguageModeling):
 
 
 class WeightedTrainer(SFTTrainer):
-    """Sum of weight times loss over the tokens, by the sum of weights."""
+    """Sum of weight times loss over the tokens of a step, by the sum of their weights, however the step is cut up."""
+
+    def _get_num_items_in_batch(self, batch_samples, device):
+        total = sum(batch["loss_weights"][:, 1:].sum() for batch in batch_samples).to(device)
+        return self.accelerator.gather(total).sum() if self._is_shared() else total
+
+    def _is_shared(self):
+        return self.args.average_tokens_across_devices and self.accelerator.num_processes > 1
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         weights = inputs.pop("loss_weights")[:, 1:]
@@ -61,7 +68,10 @@ class WeightedTrainer(SFTTrainer):
         losses = torch.nn.functional.cross_entropy(
             outputs.logits[:, :-1].transpose(1, 2).float(), labels, ignore_index=-100, reduction="none"
         )
-        loss = (losses * weights).sum() / weights.sum().clamp_min(1e-8)
+        whole = weights.sum() if num_items_in_batch is None else num_items_in_batch
+        loss = (losses * weights).sum() / whole.clamp_min(1e-8)
+        if num_items_in_batch is not None and self._is_shared():
+            loss = loss * self.accelerator.num_processes
         return (loss, outputs) if return_outputs else loss
 
 

@@ -30,7 +30,7 @@ class Lambdas(NamedTuple):
 
     def check(self) -> Lambdas:
         """``InputError`` for weights outside 0 ≤ λ, λ1 + λ2 ≤ 0.06."""
-        if min(self) < 0 or sum(self) > MOST + 1e-12:
+        if not (min(self) >= 0 and sum(self) <= MOST + 1e-12):  # this way round it refuses what is no number, too
             raise InputError(
                 f"λ1 = {self.env} and λ2 = {self.reconstruction}: they are 0 or more, and {MOST} together at most"
             )
@@ -39,7 +39,8 @@ class Lambdas(NamedTuple):
 
 def token_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
     """Of each token after the first, by a causal model. ``logits``: (B, T, V); ``ids``: (B, T). Returns (B, T − 1)."""
-    logprobs = torch.log_softmax(logits[:, :-1].float(), dim=-1)
+    precise = logits if logits.dtype == torch.float64 else logits.float()
+    logprobs = torch.log_softmax(precise[:, :-1], dim=-1)
     return logprobs.gather(2, ids[:, 1:].unsqueeze(2)).squeeze(2)
 
 
@@ -70,13 +71,18 @@ def grpo_loss(
 ) -> Tensor:
     """L_GRPO: the clipped surrogate over action tokens, averaged in each sequence and then over sequences.
 
-    ``advantages``: (B,). ``reference``: log-probabilities of the reference policy, for the KL term at weight ``beta``.
+    ``advantages``: (B,). ``reference``: log-probabilities of the reference policy, for the KL term at weight ``beta``;
+    ``InputError`` where that is missing. As TRL's ``loss_type="grpo"``.
     """
-    ratio = torch.exp(logprobs - old_logprobs)
+    if beta and reference is None:
+        raise InputError(f"beta = {beta} asks for log-probabilities of a reference policy, and there are none")
+    zero = torch.zeros_like(logprobs)
+    logprobs = torch.where(mask > 0, logprobs, zero)
+    ratio = torch.exp(logprobs - torch.where(mask > 0, old_logprobs, zero))
     weighed = advantages.unsqueeze(1)
     loss = -torch.min(ratio * weighed, torch.clamp(ratio, 1 - clip, 1 + clip) * weighed)
-    if beta and reference is not None:
-        gap = reference - logprobs
+    if reference is not None and beta:
+        gap = torch.where(mask > 0, reference, zero) - logprobs
         loss = loss + beta * (torch.exp(gap) - gap - 1)
     return ((loss * mask).sum(1) / mask.sum(1).clamp(min=1.0)).mean()
 

@@ -38,8 +38,7 @@ class HandoffGRPOTrainer(GRPOTrainer):
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **named: Any) -> Any:
         found = super()._get_per_token_logps_and_entropies(*args, **named)
-        if torch.is_grad_enabled():
-            self._logprobs = found[0]  # the pass of the loss: the environment's tokens need no second one
+        self._logprobs = found[0]  # the last pass is that of the loss: the environment's tokens need no other
         return found
 
     def _compute_loss(self, model: Any, inputs: Mapping[str, Any]) -> Any:

@@ -34,9 +34,7 @@ def test_log_probabilities_are_those_of_the_next_token() -> None:
     found = batch()
     expected = torch.stack(
         [
-            torch.stack(
-                [torch.log_softmax(found["logits"][b, t].float(), -1)[found["ids"][b, t + 1]] for t in range(4)]
-            )
+            torch.stack([torch.log_softmax(found["logits"][b, t], -1)[found["ids"][b, t + 1]] for t in range(4)])
             for b in range(3)
         ]
     )
@@ -85,6 +83,12 @@ def test_a_masked_token_of_probability_zero_does_no_harm() -> None:
         assert loss.item() == pytest.approx(1.0)
         (gradient,) = torch.autograd.grad(loss, logprobs)
         assert torch.isfinite(gradient).all()
+    old = logprobs.detach()
+    loss = grpo_loss(logprobs, old, torch.ones(1), mask, reference=old, beta=0.1)
+    (gradient,) = torch.autograd.grad(loss, logprobs)
+    assert loss.item() == -1.0 and torch.isfinite(gradient).all()
+    with pytest.raises(InputError, match="reference policy"):
+        grpo_loss(logprobs, old, torch.ones(1), mask, beta=0.1)
 
 
 def test_the_environment_is_divided_by_all_that_was_observed() -> None:
@@ -102,7 +106,7 @@ def test_gradients_are_those_of_the_formulas() -> None:
     old = token_logprobs(own["logits"], own["ids"]).detach().double() + 0.05
 
     def logprobs(logits: object) -> object:
-        return torch.log_softmax(logits[:, :-1], -1).gather(2, own["ids"][:, 1:].unsqueeze(2)).squeeze(2)
+        return token_logprobs(logits, own["ids"])
 
     def whole(logits: object) -> object:
         found = logprobs(logits)
@@ -120,7 +124,7 @@ def test_clipping_stops_the_gradient_beyond_its_bounds() -> None:
     assert logprobs.grad.tolist() == [[0.0, -0.5]]
 
 
-@pytest.mark.parametrize("wrong", [(-0.01, 0.0), (0.05, 0.02), (0.0, 0.07)])
+@pytest.mark.parametrize("wrong", [(-0.01, 0.0), (0.05, 0.02), (0.0, 0.07), (float("nan"), 0.0)])
 def test_weights_that_would_outweigh_the_policy_are_refused(wrong: tuple[float, float]) -> None:
     with pytest.raises(InputError, match="together at most"):
         Lambdas(*wrong).check()

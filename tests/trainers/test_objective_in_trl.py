@@ -106,6 +106,17 @@ def test_the_terms_are_ours(model: Path, tmp_path: Path) -> None:
     assert env > 1 and rebuilt > 1
 
 
+def test_the_terms_are_of_the_batch_that_is_looked_at_without_gradients_too(model: Path, tmp_path: Path) -> None:
+    own = trainer(model, tmp_path / "a", lambdas=Lambdas(0.05, 0.0))
+    own.model.eval()
+    with torch.no_grad():
+        fresh = own._compute_loss(own.model, rollouts())
+        other = rollouts()
+        other["completion_ids"] = other["completion_ids"] + 3
+        own._compute_loss(own.model, other)
+        assert torch.equal(own._compute_loss(own.model, rollouts()), fresh)
+
+
 def test_it_trains(model: Path, tmp_path: Path) -> None:
     own = trainer(model, tmp_path / "out", lambdas=Lambdas(), reconstruction=[ROW])
     own.train()

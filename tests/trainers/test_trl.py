@@ -138,6 +138,40 @@ def test_the_weighted_trainer_of_the_folder_computes_our_loss(
     trainer.train()
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_step_is_the_same_however_it_is_cut_up(
+    steps: int, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradient accumulation: the logged loss is that of all tokens together, by the sum of their weights."""
+    folder = written(tmp_path / "r000", model, "trl-tokens", mode="echo") / "trl-tokens"
+    monkeypatch.chdir(folder)
+    code = runpy.run_path("train_weighted.py")
+    files = [str(folder / f"{kind}-train-00000.parquet") for kind in ("sft", "pivot")]
+    data = datasets.load_dataset("parquet", data_files={"train": files})["train"]
+    from trl import SFTConfig
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    config = SFTConfig(
+        output_dir=str(tmp_path / "out"), max_length=None, remove_unused_columns=False, max_steps=1, report_to=[],
+        per_device_train_batch_size=2 // steps, gradient_accumulation_steps=steps, use_cpu=True, logging_steps=1,
+        bf16=False,
+    )  # fmt: skip
+    trainer = code["WeightedTrainer"](
+        model=str(model), args=config, train_dataset=data, processing_class=tokenizer,
+        data_collator=code["WeightedCollator"](pad_token_id=tokenizer.pad_token_id),
+    )  # fmt: skip
+    total = weight = 0.0
+    with torch.no_grad():
+        for row in data:
+            ids, own = torch.tensor([row["input_ids"]]), torch.tensor(row["loss_weights"])[1:]
+            logits = trainer.model(input_ids=ids).logits[0, :-1].float()
+            losses = torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="none")
+            total, weight = total + (losses * own).sum().item(), weight + own.sum().item()
+    trainer.train()
+    (logged,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert logged == pytest.approx(total / weight, abs=2e-3)
+
+
 def test_labels_are_taken_as_they_are_without_the_class(model: Path, tmp_path: Path) -> None:
     folder = written(tmp_path / "r000", model, "trl-tokens", mode="actobs") / "trl-tokens"
     data = datasets.load_dataset("parquet", data_files={"train": str(folder / "sft-train-00000.parquet")})["train"]
